@@ -1,0 +1,42 @@
+"""One model for all: the weighted mean of what was uploaded and kept (WAVG)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from fedkin.core import tree
+from fedkin.core.tree import Model
+from fedkin.errors import require
+from fedkin.parts import Collaborate, Reply, Sent, Slot, Task
+
+
+@dataclass(frozen=True)
+class Mean(Collaborate):
+    """W <- sum_i w_i W_i / sum_i w_i over the replies, w_i = n_i kept_i, or kept_i alone with `weights="uniform"`.
+
+    With nobody left the old model stays.
+    """
+
+    weights: Literal["size", "uniform"] = "size"
+
+    def __post_init__(self) -> None:
+        require(
+            self.weights in ("size", "uniform"), f"collaborate.weights is 'size' or 'uniform', not '{self.weights}'."
+        )
+
+    def init(self, task: Task) -> Slot:
+        return {"model": task.model}
+
+    def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
+        return Sent(ids, shared={"model": slot["model"]}), slot
+
+    def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
+        weight = kept * reply.report["size"] if self.weights == "size" else kept
+        if not weight.sum() > 0:
+            return slot
+        return {"model": tree.weighted(reply.upload["model"], weight)}
+
+    def model(self, slot: Slot) -> Model:
+        model: Model = slot["model"]
+        return model

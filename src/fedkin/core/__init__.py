@@ -1,0 +1,1 @@
+"""What the four verbs stand on: stacked models, random streams, batch plans, private slots."""

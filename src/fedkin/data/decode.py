@@ -1,0 +1,136 @@
+"""From tables of encoded pictures and of text to tensors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedkin.data import text
+from fedkin.data.cache import Stored
+from fedkin.data.catalogue import Entry
+from fedkin.data.progress import decoding
+from fedkin.errors import require
+
+BATCH = 1000  # pictures decoded at a time
+OFFSET = 0.001  # keeps pixels that hardly ever change from blowing up
+
+
+def images(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
+    """Pictures as they are, 8 bits a pixel, with the mean and deviation of each pixel over the whole set."""
+    from datasets import Image
+
+    column, label, *_ = entry.columns
+    count = sum(len(table) for table in splits.values())
+    require(count, "has no rows.")
+    x, y, done = np.zeros(0, dtype=np.uint8), [], 0
+    with decoding(entry.name, count, progress) as advance:
+        for name, table in splits.items():
+            require(isinstance(table.features[column], Image), f"has no pictures in the column {column} of '{name}'.")
+            y.append(text.integers(table, label))
+            for batch in table.select_columns([column]).iter(BATCH):
+                pictures = np.stack([_planes(picture) for picture in batch[column]])
+                if not done:
+                    x = np.zeros((count, *pictures.shape[1:]), dtype=np.uint8)
+                require(
+                    pictures.shape[1:] == x.shape[1:],
+                    f"has pictures of different shapes, {x.shape[1:]} and {pictures.shape[1:]}.",
+                )
+                x[done : done + len(pictures)] = pictures
+                done += len(pictures)
+                advance(len(pictures))
+    mean, deviation = moments(x)
+    tensors = {"x": x, "y": np.concatenate(y), "mean": mean, "deviation": deviation}
+    _check_labels(tensors["y"], entry.classes)
+    return _stored(tensors, splits)
+
+
+def _planes(picture: Any) -> np.ndarray:
+    """(channels, height, width); anything but grey becomes RGB."""
+    require(picture is not None, "has a row without a picture.")
+    grey = picture.mode in ("L", "1", "I", "I;16", "F")
+    pixels = np.asarray(picture.convert("L" if grey else "RGB"))
+    return pixels[None] if grey else pixels.transpose(2, 0, 1)
+
+
+def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each pixel in [0, 1], summed exactly in whole numbers and without a copy of the set."""
+    total = np.zeros(x.shape[1:], dtype=np.int64)
+    squares = np.zeros_like(total)
+    for start in range(0, len(x), BATCH):
+        block = x[start : start + BATCH].astype(np.int64)
+        total += block.sum(0)
+        squares += (block * block).sum(0)
+    mean = total / len(x)
+    deviation = np.sqrt(np.maximum(squares / len(x) - mean * mean, 0))
+    return (mean / 255).astype(np.float32), (deviation / 255).astype(np.float32)
+
+
+def pixels(tensors: dict[str, Tensor], how: Literal["standardised", "scaled"]) -> Tensor:
+    """Floats to learn from, x in [0, 1]: standardised, (x - mean) / (sd + 0.001), or scaled, (x - 0.5) / 0.5."""
+    x = tensors["x"].to(torch.float32)
+    if how == "scaled":
+        return x.mul_(2 / 255).sub_(1)
+    scale = 1 / (tensors["deviation"] + OFFSET)
+    return x.mul_(scale / 255).sub_(tensors["mean"] * scale)
+
+
+def characters(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
+    context, following, client = entry.columns
+    x, y, owner = [], [], []
+    with decoding(entry.name, sum(len(table) for table in splits.values()), progress) as advance:
+        for table in splits.values():
+            for batch in table.select_columns(list(entry.columns)).with_format("arrow").iter(100_000):
+                x.append(text.characters(batch.column(context), text.CONTEXT))
+                y.append(text.characters(batch.column(following), 1)[:, 0])
+                owner.append(batch.column(client))
+                advance(len(batch))
+    require(x, "has no rows.")
+    tensors = {"x": np.concatenate(x), "y": np.concatenate(y).astype(np.int64)} | text.owners(owner)
+    return _stored(tensors, splits, vocabulary=text.VOCABULARY)
+
+
+def tweets(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
+    """Words of tweets; the few neutral ones (only in the official test split) belong to no class and are dropped."""
+    column, label, client = entry.columns
+    words, mood, owner, rows, dropped = [], [], [], {}, 0
+    with decoding(entry.name, sum(len(table) for table in splits.values()), progress) as advance:
+        for name, table in splits.items():
+            labels = text.integers(table, label)
+            require(np.isin(labels, (0, 2, 4)).all(), f"has a label in {label} that is none of 0, 2 and 4.")
+            clear = labels != 2
+            whole = table.select_columns([column, client]).with_format("arrow")[:].filter(clear)
+            words.append(text.words(whole.column(column)))
+            owner.append(whole.column(client))
+            mood.append(labels[clear] // 4)
+            rows[name], dropped = int(clear.sum()), dropped + int((~clear).sum())
+            advance(len(table))
+    require(sum(rows.values()), "has no rows.")
+    vocabulary = text.most_frequent(words[0])
+    x = np.concatenate([text.tokens(part, vocabulary) for part in words])
+    tensors = {"x": x, "y": np.concatenate(mood).astype(np.int64)} | text.owners(owner)
+    found, notes = _stored(tensors, splits, vocabulary=text.WORDS)
+    return found, notes | {"rows": json.dumps(rows), "dropped": json.dumps({"neutral": dropped})}
+
+
+def _check_labels(y: np.ndarray, classes: int) -> None:
+    wrong = y[(y < 0) | (y >= classes)]
+    require(not len(wrong), f"has the label {wrong[0] if len(wrong) else ''}, but its classes are 0 to {classes - 1}.")
+
+
+def _stored(arrays: dict[str, np.ndarray], splits: dict[str, Any], vocabulary: int | None = None) -> Stored:
+    notes = {"rows": json.dumps({name: len(table) for name, table in splits.items()})}
+    if vocabulary is not None:
+        notes["vocabulary"] = str(vocabulary)
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, notes
+
+
+DECODERS: dict[str, Callable[[dict[str, Any], Entry, bool], Stored]] = {
+    "images": images,
+    "characters": characters,
+    "tweets": tweets,
+}

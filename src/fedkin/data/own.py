@@ -1,0 +1,165 @@
+"""A user's own data: a folder with one file a client, one table with a column of clients, or a dict of arrays.
+
+Features are taken as they are, as float32. Non-negative whole numbers are class numbers; any other labels (text, -1 and
+1) are numbered in sorted order, and `Federation.source["labels"]` keeps what they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from fedkin.data.divide import split
+from fedkin.data.federation import Federation, Index
+from fedkin.data.samples import Samples
+from fedkin.data.spec import TABLES, Data, partition_argument
+from fedkin.data.tables import Table, read_table
+from fedkin.errors import BadInput, require
+
+LARGEST = 1000  # whole-number labels from here on are taken for names of classes, not numbers
+
+Pair = tuple[ArrayLike, ArrayLike]
+
+
+def read(data: Data) -> Samples:
+    """The samples at the path `data.name`."""
+    path = Path(data.name).expanduser()
+    require(path.exists(), f"There is no file or folder {data.name}.")
+    name, column = partition_argument(data.partition or "natural")
+    asked = data.client or (str(column) if column is not None and name == "natural" else None)
+    if path.is_file():
+        require(path.suffix.lower() in TABLES, f"{data.name} is none of {', '.join(TABLES)}.")
+        tables = {path: read_table(path, asked, data.target, needs_client=name == "natural")}
+    else:
+        files = sorted(file for file in path.iterdir() if file.is_file() and file.suffix.lower() in TABLES)
+        require(files, f"The folder {data.name} holds no {', '.join(TABLES)} file.")
+        tables = {file: read_table(file, asked, data.target, needs_client=asked is not None) for file in files}
+        if asked is None:
+            tables = {file: table.owned_by(file.stem) for file, table in tables.items()}
+    return _joined(tables, data)
+
+
+def _joined(tables: dict[Path, Table], data: Data) -> Samples:
+    first = next(iter(tables.values()))
+    for file, table in tables.items():
+        require(
+            table.columns == first.columns and table.x.shape[1:] == first.x.shape[1:],
+            f"{file.name} has the features {_described(table)}, but {next(iter(tables)).name} has {_described(first)}.",
+        )
+    owners = list(dict.fromkeys(owner for table in tables.values() for owner in table.owners))
+    number = {owner: i for i, owner in enumerate(owners)}
+    owner = None
+    if all(table.owner is not None for table in tables.values()):
+        renumbered = [np.array([number[o] for o in t.owners], dtype=np.int64) for t in tables.values()]
+        owner = np.concatenate([new[t.owner] for new, t in zip(renumbered, tables.values(), strict=True)])
+    y, labels = class_numbers(np.concatenate([table.y for table in tables.values()]), data.name)
+    return Samples(
+        x=torch.from_numpy(np.concatenate([table.x for table in tables.values()])),
+        y=torch.from_numpy(y),
+        classes=len(labels),
+        owner=owner,
+        owners=tuple(owners),
+        source={"kind": "own", "id": Path(data.name).name, "rows": {"train": len(y)}, "labels": labels},
+    )
+
+
+def _described(table: Table) -> str:
+    return ", ".join(table.columns) if table.columns else f"of shape {table.x.shape[1:]}"
+
+
+def class_numbers(labels: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
+    """Class numbers, and the label that each class number stands for."""
+    require(len(labels), f"{name} has no samples.")
+    if labels.dtype.kind == "f":
+        require(np.isfinite(labels).all(), f"{name} has a label that is missing or not a finite number.")
+        require((labels == np.rint(labels)).all(), f"{name} has labels that are not classes, such as {labels[0]}.")
+        labels = labels.astype(np.int64)
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < LARGEST:
+        return labels.astype(np.int64), list(range(int(labels.max()) + 1))
+    known, y = np.unique(labels, return_inverse=True)
+    return y.reshape(-1).astype(np.int64), known.tolist()
+
+
+def from_clients(
+    clients: Mapping[str, Pair | Mapping[str, Pair]],
+    test: float = 0.25,
+    validation: float = 0.0,
+    seed: int = 0,
+    name: str = "own",
+    vocabulary: int | None = None,
+) -> Federation:
+    """A federation of arrays or tensors at hand.
+
+    Each client's value is `(x, y)`, of which `test` and `validation` are held out, or a dict of such pairs under
+    "train" and "test" (and "validation"), taken as given. `vocabulary` says that x holds tokens below that number.
+    """
+    fractions = Data(test=test, validation=validation, seed=seed)  # for its checks
+    require(clients, "A federation needs at least one client.")
+    x: list[np.ndarray] = []
+    y: list[np.ndarray] = []
+    parts: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+    start = 0
+    for client, given in clients.items():
+        pairs = given if isinstance(given, Mapping) else {"": given}
+        rows = {}
+        for part, pair in pairs.items():
+            if part not in ("", "train", "test", "validation"):
+                raise BadInput(f"Client {client} has a part called '{part}'; use train, test and validation.")
+            features, labels = _arrays(str(client), pair, vocabulary)
+            if x and len(features):
+                require(
+                    features.shape[1:] == x[0].shape[1:],
+                    f"Client {client} has samples of shape {features.shape[1:]}, others of {x[0].shape[1:]}.",
+                )
+            rows[part] = np.arange(start, start + len(labels))
+            start += len(labels)
+            if len(features):
+                x.append(features)
+                y.append(labels)
+        if "" in rows:
+            parts[str(client)] = split(rows[""], fractions.test, fractions.validation, seed, str(client))
+        else:
+            nothing = np.zeros(0, dtype=np.int64)
+            parts[str(client)] = tuple(rows.get(part, nothing) for part in ("train", "validation", "test"))  # type: ignore[assignment]
+    left_out = tuple(client for client, (train, _, _) in parts.items() if not len(train))
+    kept = {client: lists for client, lists in parts.items() if len(lists[0])}
+    require(kept, "No client has any samples to train on.")
+    numbers, labels_of = class_numbers(np.concatenate(y), name)
+    samples = Samples(
+        torch.from_numpy(np.concatenate(x)), torch.from_numpy(numbers), len(labels_of), vocabulary=vocabulary
+    ).checked(name)
+    held = [rows for _, rows, _ in kept.values()]
+    return Federation(
+        name=name,
+        x=samples.x,
+        y=samples.y,
+        classes=samples.classes,
+        train=Index.of([rows for rows, _, _ in kept.values()]),
+        validation=Index.of(held) if any(len(rows) for rows in held) else None,
+        test=Index.of([rows for _, _, rows in kept.values()]),
+        clients=tuple(kept),
+        vocabulary=vocabulary,
+        left_out=left_out,
+        source={"kind": "own", "id": name, "rows": {"train": start}, "labels": labels_of},
+    )
+
+
+def _arrays(client: str, pair: Pair, vocabulary: int | None) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(pair, Mapping) or len(pair) != 2:
+        raise BadInput(f"Client {client} needs a pair (x, y).")
+    x, y = (np.asarray(part.detach().cpu() if isinstance(part, torch.Tensor) else part) for part in pair)
+    require(x.ndim >= 1 and y.ndim == 1, f"Client {client} needs x with a row a sample and y with a number a sample.")
+    require(len(x) == len(y), f"Client {client} has {len(x)} samples but {len(y)} labels.")
+    if vocabulary is not None:
+        require(x.dtype.kind in "iu", f"Client {client} has tokens that are not whole numbers.")
+        inside = not x.size or (x.min() >= 0 and x.max() < vocabulary)
+        require(inside, f"Client {client} has a token outside of 0 to {vocabulary - 1}.")
+        return x, y
+    require(x.dtype.kind in "fiub", f"Client {client} has features that are not numbers.")
+    require(np.isfinite(x).all(), f"Client {client} has a feature that is not a finite number.")
+    return x.astype(np.float32), y

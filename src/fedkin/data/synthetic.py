@@ -1,0 +1,45 @@
+"""Synthetic(alpha, beta): every client has a softmax model and a cloud of points of its own.
+
+FedProx's generator as pFedMe and FedMCSA use it. `alpha` spreads the clients' models, `beta` their inputs. The draws
+and their order are those of the published script (numpy's legacy generator), so that seed 0 gives the published sizes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from fedkin.data.samples import Samples
+
+FEATURES, CLASSES = 60, 10
+
+
+def sizes(stream: np.random.RandomState, clients: int) -> np.ndarray:  # (n,)
+    return (stream.lognormal(4, 2, clients).astype(int) + 50) * 5
+
+
+def synthetic(alpha: float, beta: float, clients: int, seed: int) -> Samples:
+    stream = np.random.RandomState(seed)
+    size = sizes(stream, clients)
+    model_mean = stream.normal(0, alpha, clients)  # u
+    input_mean = stream.normal(0, beta, clients)  # B
+    centre = np.stack([stream.normal(mean, 1, FEATURES) for mean in input_mean])  # v, (n, 60)
+    spread = np.sqrt(np.arange(1, FEATURES + 1) ** -1.2)  # square root of the diagonal of Sigma
+
+    features, labels = [], []
+    for mean, middle, count in zip(model_mean, centre, size, strict=True):
+        weight = stream.normal(mean, 1, (FEATURES, CLASSES))
+        bias = stream.normal(mean, 1, CLASSES)
+        # what multivariate_normal(middle, Sigma) draws, to the bit, without its decomposition of Sigma for every client
+        x = stream.standard_normal((count, FEATURES)) * spread + middle  # (n_i, 60)
+        features.append(x.astype(np.float32))
+        labels.append(np.argmax(x @ weight + bias, axis=1))
+
+    return Samples(
+        x=torch.from_numpy(np.concatenate(features)),
+        y=torch.from_numpy(np.concatenate(labels)),
+        classes=CLASSES,
+        owner=np.repeat(np.arange(clients), size),
+        owners=tuple(str(client) for client in range(clients)),
+        source={"kind": "generated", "id": f"synthetic({alpha}, {beta})", "rows": {"train": int(size.sum())}},
+    )

@@ -1,0 +1,132 @@
+"""A user's module as a pure function of its parameters, for one client and for many at once."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.func import grad as gradient
+
+from fedkin.core.tree import Batch, Model
+from fedkin.engines import layers
+from fedkin.engines.layers import KeyedDropout
+from fedkin.errors import BadInput, require
+
+MASK = "mask of "  # batch[MASK + name] multiplies what enters the dropout layer of that name
+
+
+class Network:
+    """`logits(model, batch)` for one client, `stacked_logits` for many, and the loss all methods minimise.
+
+    The model of a method is the module's trainable parameters. Everything else in a module is the same for every
+    client and stays where it is; running statistics, which would not be, are refused.
+    """
+
+    def __init__(self, module: nn.Module, sample: Tensor, batch: int):
+        module = copy.deepcopy(module).train().to(sample.device)
+        for name, layer in module.named_modules():
+            if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
+                raise BadInput(
+                    f"Layer '{name}' ({type(layer).__name__}) keeps running statistics, which cannot be averaged "
+                    "between clients; use nn.GroupNorm, or set track_running_stats=False."
+                )
+        self.module = keyed(module)
+        self.model: Model = {k: v.detach().clone() for k, v in self.module.named_parameters() if v.requires_grad}
+        require(self.model, "The model has no trainable parameters, so there is nothing to learn.")
+        for parameter in self.module.parameters():
+            parameter.requires_grad_(False)
+        self.dropouts = {name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)}
+        self.masks = self.probed(sample, batch)
+        self.layers = layers.known(self.module, set(self.model))
+        self.vmapped = vmap(self.logits)
+
+    @property
+    def parameters(self) -> int:
+        return sum(value.numel() for value in self.model.values())
+
+    def probed(self, sample: Tensor, batch: int) -> dict[str, tuple[int, ...]]:
+        """The shape that enters each dropout layer; on the way, see that the module is deterministic and fits."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        hooks = [
+            layer.register_forward_hook(lambda _, inputs, __, name=name: shapes.update({name: tuple(inputs[0].shape)}))
+            for name, layer in self.module.named_modules()
+            if isinstance(layer, KeyedDropout)
+        ]
+        before = torch.get_rng_state()
+        try:
+            self.module(sample[None].expand(batch, *sample.shape))
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            reason = str(error).splitlines()[0]
+            raise BadInput(f"The model does not take samples of shape {tuple(sample.shape)}: {reason}") from error
+        finally:
+            for hook in hooks:
+                hook.remove()
+        same = torch.equal(before, torch.get_rng_state())
+        torch.set_rng_state(before)
+        require(same, "The model draws random numbers itself; use nn.Dropout layers, whose masks fedkin can key.")
+        return shapes
+
+    def logits(self, model: Model, batch: Batch) -> Tensor:
+        """For one client."""  # (B, classes)
+        masks = {f"{name}.mask": batch[MASK + name] for name in self.dropouts if MASK + name in batch}
+        result: Tensor = functional_call(self.module, {**model, **masks}, (batch["x"],))
+        return result
+
+    def stacked_logits(self, stacked: Model, batch: Batch) -> Tensor:
+        """For many clients, each with its own model and batch."""  # (m, B, classes)
+        if self.layers is not None:
+            masks = {name: batch[MASK + name] for name in self.dropouts if MASK + name in batch}
+            return layers.forward(self.layers, stacked, batch["x"], masks)
+        result: Tensor = self.vmapped(stacked, batch)
+        return result
+
+    def loss(self, model: Model, batch: Batch) -> Tensor:
+        """The mean cross-entropy over the batch's real samples."""
+        each = F.cross_entropy(self.logits(model, batch), batch["y"], reduction="none")
+        return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()
+
+    def grad(self, model: Model, batch: Batch) -> Model:
+        result: Model = gradient(self.loss)(model, batch)
+        return result
+
+
+class StackedObjective:
+    """The losses and gradients of many clients at once: one backward pass through the sum of their losses."""
+
+    def __init__(self, network: Network):
+        self.network = network
+
+    def loss(self, stacked: Model, batch: Batch) -> Tensor:
+        """The loss of each client."""  # (m,)
+        logits = self.network.stacked_logits(stacked, batch)
+        m, width = batch["y"].shape
+        each = F.cross_entropy(logits.flatten(0, 1), batch["y"].flatten(), reduction="none").view(m, width)
+        if "weight" not in batch:
+            return each.mean(1)
+        return (each * batch["weight"]).sum(1) / batch["weight"].sum(1)
+
+    def grad(self, stacked: Model, batch: Batch) -> Model:
+        with torch.enable_grad():
+            leaves = {name: value.detach().requires_grad_() for name, value in stacked.items()}
+            if "weight" in batch:
+                total = self.loss(leaves, batch).sum()
+            else:
+                logits = self.network.stacked_logits(leaves, batch)
+                total = F.cross_entropy(logits.flatten(0, 1), batch["y"].flatten(), reduction="sum")
+                total = total / batch["y"].shape[1]
+            found = torch.autograd.grad(total, list(leaves.values()))
+        return dict(zip(leaves, found, strict=True))
+
+
+def keyed(module: nn.Module) -> nn.Module:
+    """The module with each nn.Dropout replaced by one whose mask is handed in."""
+    if isinstance(module, nn.Dropout):
+        return KeyedDropout(module.p)
+    for name, child in module.named_children():
+        if isinstance(child, nn.modules.dropout._DropoutNd) and not isinstance(child, nn.Dropout) and child.p > 0:
+            raise BadInput(f"Layer '{name}' is {type(child).__name__}; only nn.Dropout has keyed masks here.")
+        setattr(module, name, keyed(child))
+    return module

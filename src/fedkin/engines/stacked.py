@@ -1,0 +1,115 @@
+"""Many clients at once: their models stacked along one leading axis, in chunks.
+
+Clients of a chunk are sorted by their number of steps, longest first, so those that still train are always its first
+rows: a finished client is set aside, and nothing is computed for it again.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Message, Model
+from fedkin.engines.simulation import Pass, Simulation
+from fedkin.parts import Descent, Train, Work
+
+
+class Stacked(Simulation):
+    name = "stacked"
+
+    def default_chunk(self) -> int:
+        """As many clients as keep their weights in cache; large convolutions run best alone. Measured on CPU; a speed
+        knob only (benchmarks/speed.py)."""
+        if self.device.type == "cuda":
+            return 64
+        convolves = any(value.dim() == 4 for value in self.network.model.values())
+        if convolves:
+            return 10 if self.network.parameters < 30_000 else 5 if self.network.parameters < 200_000 else 1
+        return max(10, min(100, 200_000 // self.network.parameters))
+
+    def local_pass(
+        self, part: Train, sent: Message | None, mine: Message, work: Pass, round: int
+    ) -> tuple[Message, Message]:
+        if sent is None:
+            carry = vmap(lambda own: part.begin(None, own), randomness="error")(mine) if mine else {}
+        else:
+            carry = vmap(part.begin)(sent, mine)
+        carry = tree.each(lambda model: tree.mapped(torch.clone, model), carry)  # begin may hand back what it was sent
+        steps, rate = work.steps, part.rate(round)
+        done: list[Message] = []
+        for first, last, live in segments(steps.tolist()):
+            width = len(next(iter(next(iter(carry.values())).values())))
+            if live < width:
+                done.append(tree.each(lambda model, live=live: tree.rows(model, slice(live, None)), carry))
+                carry = tree.each(lambda model, live=live: tree.rows(model, slice(0, live)), carry)
+            for step in range(first, last):
+                some = tuple(
+                    self.batch(work, step * part.batches_per_step + b, slice(0, live), part.draws)
+                    for b in range(part.batches_per_step)
+                )
+                carry = self.stepped(part, carry, some, rate)
+        carry = {name: tree.joined([message[name] for message in (carry, *reversed(done))]) for name in carry}
+        sizes = torch.from_numpy(self.sizes[work.ids.numpy()])
+        did = (sizes, torch.from_numpy(steps), torch.full((len(sizes),), rate))
+        size, taken, rates = (value.to(self.device, self.dtype) for value in did)
+
+        def end(carry, sent, mine, size, taken, rate):  # type: ignore[no-untyped-def]
+            return part.end(carry, sent, mine, Work(size, taken, rate))
+
+        if sent is None:
+            return vmap(lambda c, m, *w: end(c, None, m, *w))(carry, mine, size, taken, rates)  # type: ignore[no-any-return]
+        return vmap(end)(carry, sent, mine, size, taken, rates)  # type: ignore[no-any-return]
+
+    def chunk_personal(self, part: Train, sent: Message | None, mine: Message, batch: Batch) -> Model:
+        judged = part.personal_model
+        if sent is None:
+            return vmap(lambda m, b: judged(None, m, b, self.network))(mine, batch)  # type: ignore[no-any-return]
+        return vmap(lambda s, m, b: judged(s, m, b, self.network))(sent, mine, batch)  # type: ignore[no-any-return]
+
+    def stepped(self, part: Train, carry: Message, some: tuple[Batch, ...], rate: float) -> Message:
+        """One step of every client: fused where the part only declares descents, as it stands where it is elementwise,
+        by vmap otherwise."""
+        if type(part).step is Train.step:
+            for descent in part.descents():
+                self.descend(descent, carry, some[0], rate)
+            return carry
+        if part.elementwise:
+            return part.step(carry, some, self.stacked_objective, rate)
+        return vmap(lambda c, b: part.step(c, b, self.network, rate))(carry, some)  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def descend(self, descent: Descent, carry: Message, batch: Batch, rate: float) -> None:
+        """`Descent.step`, in place: the carry is this engine's own copy."""
+        names = list(carry[descent.model])
+
+        def values(name: str) -> list[Tensor]:
+            return [carry[name][key] for key in names]
+
+        model = values(descent.model)
+        found = self.stacked_objective.grad(carry[descent.model], batch)
+        v = [found[key] for key in names]
+        if descent.decay:
+            torch._foreach_add_(v, model, alpha=descent.decay)
+        if descent.towards is not None and descent.pull:
+            torch._foreach_add_(v, model, alpha=descent.pull)
+            torch._foreach_add_(v, values(descent.towards), alpha=-descent.pull)
+        for name in descent.plus:
+            torch._foreach_add_(v, values(name))
+        for name in descent.minus:
+            torch._foreach_sub_(v, values(name))
+        if descent.momentum:
+            velocity = values(f"velocity of {descent.model}")
+            torch._foreach_mul_(velocity, descent.momentum)
+            torch._foreach_add_(velocity, v)
+            v = velocity
+        torch._foreach_add_(model, v, alpha=-rate)
+
+
+def segments(steps: list[int]) -> list[tuple[int, int, int]]:
+    """(first step, last step + 1, clients still training) for counts in descending order: 5, 5, 2 -> (0, 2, 3), (2, 5, 2)."""
+    ends = [0, *sorted(set(steps))]
+    return [(first, last, sum(count > first for count in steps)) for first, last in pairwise(ends)]

@@ -1,0 +1,5 @@
+"""keep: whose update counts?"""
+
+from fedkin.keep.everyone import Everyone
+
+__all__ = ["Everyone"]

@@ -1,0 +1,309 @@
+"""The vocabulary, and the four parts every method is made of. Read this first, then `round.py`.
+
+    select       who takes part this round?
+    train        what does a client do with what it receives?
+    keep         whose update counts?
+    collaborate  what does each client get back?
+
+A part is a frozen dataclass whose fields are its paper's hyper-parameters. It stores nothing on itself: the server holds
+one *slot* (a nested dictionary of tensors) for each of select, keep and collaborate, and hands it in and takes it back.
+What a client keeps to itself is in private slots that belong to the engine; a server part sees only what a client sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Message, Model
+from fedkin.errors import BadInput, require
+
+Slot = dict[str, Any]  # nested dictionaries of tensors: what a checkpoint can hold exactly
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the server knows of the problem."""
+
+    n: int
+    sizes: Tensor  # (n,) training samples of each client
+    rounds: int
+    model: Model  # the initial model, common to all
+    loss: Callable[[Model, Batch], Tensor]
+    validation: Batch | None = None  # the server's own samples, if it has any
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What goes down: `shared` is the same for all, `own` has one row an id."""
+
+    ids: Tensor  # (m,) ascending
+    shared: Message = field(default_factory=dict)
+    own: Message = field(default_factory=dict)  # stacked
+
+    def to(self, ids: Tensor) -> Message:
+        """The message of each of these clients, stacked; they must be among `self.ids`."""
+        at = torch.searchsorted(self.ids, ids)
+        shared = tree.each(lambda model: tree.repeated(model, len(ids)), self.shared)
+        return shared | tree.each(lambda model: tree.rows(model, at), self.own)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What comes up, sorted by client. Fewer replies than selected is normal."""
+
+    ids: Tensor  # (k,) ascending
+    upload: Message  # stacked
+    report: dict[str, Tensor]  # size, steps, rate, and what `Select.asks` for; (k,) each
+
+    def only(self, mask: Tensor) -> Reply:
+        upload = tree.each(lambda model: tree.rows(model, mask), self.upload)
+        return Reply(self.ids[mask], upload, {name: value[mask] for name, value in self.report.items()})
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one client did in a round, as 0-d tensors."""
+
+    size: Tensor
+    steps: Tensor
+    rate: Tensor
+
+
+class Objective(Protocol):
+    """f_i of the papers: the mean loss of a model on a batch, and its gradient."""
+
+    def loss(self, model: Model, batch: Batch) -> Tensor: ...
+
+    def grad(self, model: Model, batch: Batch) -> Model: ...
+
+
+class Part:
+    """Anything a method is made of. Classes outside fedkin are known by 'module:Class'."""
+
+    known: ClassVar[dict[str, type[Part]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Part.known[cls.label()] = cls
+
+    @classmethod
+    def label(cls) -> str:
+        return cls.__name__ if cls.__module__.split(".")[0] == "fedkin" else f"{cls.__module__}:{cls.__qualname__}"
+
+    def values(self) -> dict[str, object]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+
+class Select(Part):
+    """Who takes part this round?"""
+
+    asks: ClassVar[tuple[str, ...]] = ()  # reports it needs of the clients, e.g. "loss"
+    extends: ClassVar[bool] = True  # False where the schedule depends on the number of rounds
+
+    def init(self, task: Task) -> Slot:
+        return {}
+
+    def __call__(self, slot: Slot, task: Task, round: int, gen: torch.Generator) -> tuple[Tensor, Slot]:
+        """The ids of this round, ascending."""
+        raise TypeError(f"{type(self).__name__} does not say who takes part")
+
+    def share(self, task: Task) -> float:
+        """About which share of the clients takes part in a round; only the cost of a run is estimated by it."""
+        return 1.0
+
+    def observe(
+        self,
+        slot: Slot,
+        task: Task,
+        sent: Sent,
+        reply: Reply,
+        kept: Tensor,
+        after: Model | None,
+        gen: torch.Generator,
+    ) -> Slot:
+        """Learn from what came back; `after` is the new common model where there is one."""
+        return slot
+
+    def log(self, slot: Slot) -> dict[str, float]:
+        """Cheap numbers for the record of an evaluated round."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A step that is affine in the gradient, declared so that an engine may fuse it:
+
+    v <- momentum v + grad(model) + decay model + pull (model - towards) + sum(plus) - sum(minus);  model <- model - rate v
+
+    All names are those of models in the carry; the velocity of `model` is carried as 'velocity of <model>'.
+    """
+
+    model: str = "model"
+    towards: str | None = None
+    pull: float = 0.0
+    plus: tuple[str, ...] = ()
+    minus: tuple[str, ...] = ()
+    momentum: float = 0.0
+    decay: float = 0.0
+
+    def begin(self, carry: Message) -> Message:
+        """The carry with this descent's velocity at rest."""
+        return carry | {f"velocity of {self.model}": tree.zeros(carry[self.model])} if self.momentum else carry
+
+    def step(self, carry: Message, batch: Batch, f: Objective, rate: float) -> Message:
+        model = carry[self.model]
+        v = f.grad(model, batch)
+        if self.decay:
+            v = tree.added(v, model, self.decay)
+        if self.towards is not None and self.pull:
+            v = tree.added(v, tree.update(carry[self.towards], model), self.pull)
+        for name in self.plus:
+            v = tree.added(v, carry[name])
+        for name in self.minus:
+            v = tree.added(v, carry[name], -1.0)
+        result = dict(carry)
+        if self.momentum:
+            v = tree.added(v, carry[f"velocity of {self.model}"], self.momentum)
+            result[f"velocity of {self.model}"] = v
+        result[self.model] = tree.added(model, v, -rate)
+        return result
+
+
+class Train(Part):
+    """What does a client do with what it receives? Everything here is for ONE client and pure; engines lift it to many.
+
+    A part that only declares `descents` has its `step` for free, and engines may fuse it. A part whose own `step` uses
+    nothing but arithmetic between tensors of one name, and `f.grad`, sets `elementwise`: it then means the same on
+    stacked models, and the stacked engine calls it so.
+    """
+
+    eta: float
+    steps: int | None  # mini-batch steps a round ...
+    epochs: int | None  # ... or passes over the client's data
+    batch: int
+    sampler: str
+    elementwise: ClassVar[bool] = True
+    batches_per_step: ClassVar[int] = 1
+    draws: ClassVar[int] = 0  # uniform numbers a step needs, handed in as batch["draws"]
+    shared: ClassVar[str] = "model"  # the private model a client shows when asked for its current one
+
+    def rate(self, round: int) -> float:
+        return self.eta
+
+    def slots(self, model: Model, own: bool) -> Message:
+        """The private models of a client before round 1; `own`: clients hold a model of their own between rounds."""
+        return {"model": model} if own else {}
+
+    def prepare(self, x: Tensor, y: Tensor) -> Message | None:
+        """What a client sends once, before round 1; every client then finds the pool of all of them in what it is sent."""
+        return None
+
+    def descents(self) -> tuple[Descent, ...]:
+        return ()
+
+    def begin(self, sent: Message | None, mine: Message) -> Message:
+        """The carry of a round: named models. `sent` is None for a client that trains without being sent anything."""
+        raise TypeError(f"{type(self).__name__} does not say where a client starts")
+
+    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
+        for descent in self.descents():
+            carry = descent.step(carry, batches[0], f, rate)
+        return carry
+
+    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
+        """(private slots, upload)."""
+        raise TypeError(f"{type(self).__name__} does not say what a client keeps and sends")
+
+    def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
+        """The model this client is judged by; `batch` is one of its *training* batches."""
+        return mine["model"]
+
+
+class Keep(Part):
+    """Whose update counts?"""
+
+    def init(self, task: Task, gen: torch.Generator) -> Slot:
+        return {}
+
+    def __call__(
+        self, slot: Slot, task: Task, sent: Sent, reply: Reply, round: int, gen: torch.Generator
+    ) -> tuple[Tensor, Slot]:
+        """How far each reply counts, (k,) in [0, 1]."""
+        raise TypeError(f"{type(self).__name__} does not say whose update counts")
+
+    def log(self, slot: Slot) -> dict[str, float]:
+        return {}
+
+
+class Collaborate(Part):
+    """What does each client get back?
+
+    One-model parts mix after training what was uploaded and kept. Model-per-client parts (`own`) mix before training
+    what the selected clients hold now (`mixes_before`).
+    """
+
+    own: ClassVar[bool] = False  # each client holds a model of its own between rounds
+    mixes_before: ClassVar[bool] = False
+    listens: ClassVar[bool] = True  # False: nothing is ever exchanged
+
+    def init(self, task: Task) -> Slot:
+        return {}
+
+    def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
+        raise TypeError(f"{type(self).__name__} does not say what is sent")
+
+    def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
+        return slot
+
+    def model(self, slot: Slot) -> Model | None:
+        """The one model, where there is one."""
+        return None
+
+    def log(self, slot: Slot) -> dict[str, float]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Method(Part):
+    """Four parts, and who trains and receives. `trains="everyone"`: also clients that were not selected train each round."""
+
+    name: str
+    select: Select
+    train: Train
+    keep: Keep
+    collaborate: Collaborate
+    trains: Literal["selected", "everyone"] = "selected"
+    receives: Literal["selected", "everyone"] = "selected"
+
+    def __post_init__(self) -> None:
+        for part, kind in (("select", Select), ("train", Train), ("keep", Keep), ("collaborate", Collaborate)):
+            if not isinstance(getattr(self, part), kind):
+                found = type(getattr(self, part)).__name__
+                raise BadInput(f"Method '{self.name}' needs a {kind.__name__} part as {part}, not {found}.")
+        for verb in ("trains", "receives"):
+            allowed = getattr(self, verb) in ("selected", "everyone")
+            require(allowed, f"{verb} must be 'selected' or 'everyone', not '{getattr(self, verb)}'.")
+        require(
+            self.receives == "selected" or self.trains == "everyone",
+            f"In '{self.name}' everyone receives but only the selected train; set trains='everyone'.",
+        )
+        require(
+            self.collaborate.own or self.trains == "selected" or self.receives == "everyone",
+            f"In '{self.name}' everyone trains but {type(self.collaborate).__name__} leaves the others no model to "
+            "train; set receives='everyone' or trains='selected'.",
+        )
+        require(
+            self.collaborate.own or getattr(self.train, "start", "sent") == "sent",
+            f"In '{self.name}' clients cannot start from their own model, because "
+            f"{type(self.collaborate).__name__} gives them none; set train.start=sent.",
+        )
+
+    @property
+    def finetunes(self) -> bool:
+        """Clients keep no model of their own, so they are judged by the common one after one local pass."""
+        return not self.collaborate.own and type(self.train).personal_model is Train.personal_model

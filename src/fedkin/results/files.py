@@ -1,0 +1,87 @@
+"""Files that are whole or not there, and tensors with a check sum."""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+
+class Damaged(Exception):
+    """A file that is not what was once written."""
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write beside, flush to the disk, rename: a reader sees the old file or the new one, never a part."""
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+            settle(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    settle_folder(path.parent)
+
+
+def write_json(path: Path, value: object) -> None:
+    write(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise Damaged(f"{path} cannot be read: {error}") from error
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
+    """Write tensors as one safetensors file and return its check sum."""
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, beside)
+        with open(beside, "r+b") as file:
+            settle(file.fileno())
+        found = checksum(beside)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    settle_folder(path.parent)
+    return found
+
+
+def read_tensors(path: Path, expected: str | None = None) -> dict[str, Tensor]:
+    try:
+        if expected is not None and checksum(path) != expected:
+            raise Damaged(f"{path} is not what was written (its check sum differs)")
+        result: dict[str, Tensor] = load_file(path)
+    except Damaged:
+        raise
+    except Exception as error:  # safetensors raises its own type, which it does not export
+        raise Damaged(f"{path} cannot be read: {error}") from error
+    return result
+
+
+def checksum(path: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while block := file.read(2**22):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def settle(handle: int) -> None:
+    os.fsync(handle)
+
+
+def settle_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,91 @@
+"""Numbers of a run, from its lines in rounds.jsonl and its clients' accuracies. Accuracies are fractions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+AVERAGES = ("macro", "micro")
+STATISTICS = ("last", "last10", "best", "validated")
+
+Accuracy = dict[str, dict[str, dict[str, float | None]]]  # kind -> average -> statistic
+
+
+def accuracy(lines: list[dict[str, Any]]) -> Accuracy:
+    """last: of the last round; last10: mean of the last ten evaluations; best: the largest of all; validated: in the
+    round whose validation accuracy was best, None without a validation split."""
+    scored = [line["accuracy"] for line in lines if "accuracy" in line]
+    kinds = [kind for kind in (scored[-1] if scored else {}) if "/" not in kind]
+    result: Accuracy = {}
+    for kind in kinds:
+        result[kind] = {}
+        for average in AVERAGES:
+            values = [score[kind][average] for score in scored]
+            if any(value is None for value in values):
+                result[kind][average] = dict.fromkeys(STATISTICS)
+                continue
+            checks = [score.get(f"{kind}/validation", {}).get(average) for score in scored]
+            validated = None if any(c is None for c in checks) else values[int(np.argmax(checks))]
+            result[kind][average] = {
+                "last": values[-1],
+                "last10": float(np.mean(values[-10:])),
+                "best": float(np.max(values)),
+                "validated": validated,
+            }
+    return result
+
+
+def cost(lines: list[dict[str, Any]], before: dict[str, float]) -> dict[str, float]:
+    """Messages that were used, in models and in bytes, with what was exchanged before round 1."""
+    names = ("uploads", "downloads", "bytes_up", "bytes_down")
+    total = {name: before.get(name, 0) + sum(line[name] for line in lines) for name in names}
+    return {name: int(value) if float(value).is_integer() else value for name, value in total.items()}
+
+
+def fairness(clients: np.ndarray) -> dict[str, float | None]:
+    """How evenly clients fare: the standard deviation of their accuracies, and the mean of the worst tenth."""
+    values = np.sort(clients[~np.isnan(clients)])
+    if not len(values):
+        return {"std_clients": None, "worst10": None}
+    return {"std_clients": float(values.std()), "worst10": float(values[: max(1, len(values) // 10)].mean())}
+
+
+def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Several seeds of one method: means, and their standard deviations in `spread`."""
+
+    def over(f: Any) -> Accuracy:
+        first: Accuracy = summaries[0]["accuracy"]
+        return {
+            kind: {
+                average: {
+                    statistic: None
+                    if any(s["accuracy"][kind][average][statistic] is None for s in summaries)
+                    else float(f([s["accuracy"][kind][average][statistic] for s in summaries]))
+                    for statistic in statistics
+                }
+                for average, statistics in averages.items()
+            }
+            for kind, averages in first.items()
+        }
+
+    def mean(name: str) -> dict[str, Any]:
+        return {key: float(np.mean([s[name][key] for s in summaries])) for key in summaries[0][name]}
+
+    return {
+        "method": summaries[0]["method"],
+        "accuracy": over(np.mean),
+        "spread": over(lambda values: np.std(values, ddof=1) if len(values) > 1 else 0.0),
+        "fairness": {
+            kind: {key: float(np.mean([s["fairness"][kind][key] for s in summaries])) for key in values}
+            for kind, values in summaries[0]["fairness"].items()
+            if all(value is not None for value in values.values())
+        },
+        "cost": mean("cost"),
+        "time": mean("time"),
+        "rounds": summaries[0]["rounds"],
+        "evaluate_every": summaries[0]["evaluate_every"],
+        "dropped": sum(s["dropped"] for s in summaries),
+        "seeds": [seed for s in summaries for seed in s["seeds"]],
+        "experiment": summaries[0]["experiment"],
+    }

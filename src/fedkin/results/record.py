@@ -1,0 +1,208 @@
+"""What one run leaves in its folder, and how it is cut back to a checkpoint.
+
+    experiment.json      the resolved experiment, with versions, engine, chunk, threads
+    rounds.jsonl         a line a round; on evaluated rounds with the accuracies
+    selected.bin         int32: who was selected, round after round (how many: 'selected' in rounds.jsonl)
+    accuracy-<kind>.bin  float64: a row of all clients' accuracies an evaluated round
+    checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
+    models.safetensors   the final models: global/<name>, personal/<name> (stacked)
+    summary.json         written when the run is done
+
+rounds.jsonl and the arrays are only ever appended to. A checkpoint stores their lengths, so that resuming cuts them back
+to the same round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedkin.core import tree
+from fedkin.engines.simulation import Score
+from fedkin.errors import BadInput
+from fedkin.results import files
+from fedkin.results.files import Damaged
+from fedkin.round import Log, State
+
+KINDS = ("recv", "post", "global", "test")
+KEPT = 2  # checkpoints
+
+
+@dataclass
+class Recorder:
+    """Appends to a run's files; knows their lengths."""
+
+    folder: Path
+    lengths: dict[str, int] = field(default_factory=dict)
+
+    def append(self, name: str, content: bytes) -> None:
+        with open(self.folder / name, "ab") as file:
+            file.write(content)
+        self.lengths[name] = self.lengths.get(name, 0) + len(content)
+
+    def note(self, log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, float]]) -> dict[str, Any]:
+        """Append one round; returns its line."""
+        traffic = log.traffic
+        line: dict[str, Any] = {
+            "round": log.round,
+            "selected": len(log.selected),
+            "replied": log.replied,
+            "kept": log.kept,
+            "uploads": traffic.uploads,
+            "downloads": traffic.downloads,
+            "bytes_up": traffic.bytes_up,
+            "bytes_down": traffic.bytes_down,
+            "seconds": {name: round(value, 6) for name, value in log.seconds.items()},
+        }
+        if log.dropped:
+            line["dropped"] = log.dropped
+        if scores is not None:
+            line["accuracy"] = {kind: averages(score) for kind, score in scores.items()}
+            line["loss"] = {kind: mean_loss(score) for kind, score in scores.items()}
+            line |= {name: value for name, value in parts.items() if value}
+            for kind, score in scores.items():
+                if len(score.count) > 1:
+                    rows = score.accuracy.numpy().astype("<f8").tobytes()
+                    self.append(f"accuracy-{kind.replace('/', '-')}.bin", rows)
+        self.append("selected.bin", log.selected.numpy().astype("<i4").tobytes())
+        self.append("rounds.jsonl", (json.dumps(line, allow_nan=False) + "\n").encode())
+        return line
+
+    def settle(self) -> None:
+        """Flush what was appended to the disk, before a checkpoint says that it is there."""
+        for name in self.lengths:
+            with open(self.folder / name, "rb") as file:
+                os.fsync(file.fileno())
+
+    def cut(self, lengths: dict[str, int]) -> None:
+        """Cut every appended file back to these lengths; what the checkpoint does not know is removed."""
+        for path in [*self.folder.glob("*.bin"), self.folder / "rounds.jsonl"]:
+            wanted = lengths.get(path.name, 0)
+            size = path.stat().st_size if path.exists() else 0
+            if size < wanted:
+                raise Damaged(f"{path} is shorter than its checkpoint says")
+            if wanted:
+                os.truncate(path, wanted)
+            else:
+                path.unlink(missing_ok=True)
+        self.lengths = dict(lengths)
+
+
+def averages(score: Score) -> dict[str, float | None]:
+    """macro: the mean over clients that have test samples; micro: over all samples. None where there are none."""
+    have = score.count > 0
+    if not have.any():
+        return {"macro": None, "micro": None}
+    return {"macro": float(score.accuracy[have].mean()), "micro": float(score.correct.sum() / score.count.sum().double())}
+
+
+def mean_loss(score: Score) -> float | None:
+    """Over all samples; None where it is not finite."""
+    value = float(score.loss.sum() / score.count.sum().double())
+    return value if np.isfinite(value) else None
+
+
+def save_checkpoint(
+    folder: Path, state: State, slots: dict[str, Any], recorder: Recorder, time: dict[str, float], pool: dict[str, Any]
+) -> None:
+    """Everything the next round depends on. The JSON file is written last: without it the tensors do not count."""
+    recorder.settle()
+    place = folder / "checkpoints"
+    place.mkdir(exist_ok=True)
+    everything = {
+        "select": state.select,
+        "keep": state.keep,
+        "collaborate": state.collaborate,
+        "clients": slots,
+        "pool": pool,
+    }
+    name = f"round-{state.round:06d}"
+    total = files.write_tensors(place / f"{name}.safetensors", tree.flat(everything))
+    about = {"round": state.round, "lengths": recorder.lengths, "time": time, "checksum": total}
+    files.write_json(place / f"{name}.json", about)
+    for old in sorted(place.glob("round-*.json"))[:-KEPT]:
+        old.unlink()
+        old.with_suffix(".safetensors").unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    state: State
+    slots: dict[str, Any]
+    pool: dict[str, Any]
+    lengths: dict[str, int]
+    time: dict[str, float]
+
+
+def load_checkpoint(folder: Path, names: list[str], warn: Any = print) -> Checkpoint | None:
+    """The newest good checkpoint, or None if the run has none yet. A damaged one is named, and the one before it taken.
+    `names` is the order of the model's tensors, which a file does not keep."""
+    found = sorted((folder / "checkpoints").glob("round-*.json"), reverse=True)
+    for path in found:
+        try:
+            about = files.read_json(path)
+            tensors = files.read_tensors(path.with_suffix(".safetensors"), about["checksum"])
+            for file, length in about["lengths"].items():
+                if (folder / file).stat().st_size < length:
+                    raise Damaged(f"{folder / file} is shorter than {path.name} says")
+            parts = ordered(tree.nested(tensors), names)
+            slots = {name: parts.get(name, {}) for name in ("select", "keep", "collaborate", "clients", "pool")}
+            state = State(about["round"], slots["select"], slots["keep"], slots["collaborate"])
+            return Checkpoint(state, slots["clients"], slots["pool"], about["lengths"], about["time"])
+        except (Damaged, KeyError, OSError) as error:
+            warn(f"The checkpoint {path.stem} is damaged ({error}); going back to the one before it.")
+    if found:
+        raise BadInput(f"Every checkpoint in {folder} is damaged, so the run cannot go on; start it anew elsewhere.")
+    return None
+
+
+def ordered(value: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """The same nested dictionary with every model's tensors in the order of the model."""
+    if set(value) == set(names):
+        return {name: value[name] for name in names}
+    return {key: ordered(inner, names) if isinstance(inner, dict) else inner for key, inner in value.items()}
+
+
+# readers
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it lies in its folder."""
+
+    folder: Path
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        return dict(files.read_json(self.folder / "experiment.json"))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return dict(files.read_json(self.folder / "summary.json"))
+
+    def rounds(self) -> list[dict[str, Any]]:
+        with open(self.folder / "rounds.jsonl") as file:
+            return [json.loads(line) for line in file]
+
+    def accuracy(self, kind: str) -> np.ndarray:
+        """Of every client, a row an evaluated round."""  # (evaluations, n) float64
+        path = self.folder / f"accuracy-{kind}.bin"
+        n = int(self.experiment["resolved"]["clients"])
+        return np.fromfile(path, "<f8").reshape(-1, n)
+
+    def selected(self) -> list[np.ndarray]:
+        """Who was selected, round by round."""
+        ids = np.fromfile(self.folder / "selected.bin", "<i4")
+        return np.split(ids, np.cumsum([line["selected"] for line in self.rounds()])[:-1])
+
+    def models(self) -> dict[str, dict[str, Tensor]]:
+        """The final models: 'global', and 'personal' (stacked, a row a client), where the method has them."""
+        parts = tree.nested(files.read_tensors(self.folder / "models.safetensors"))
+        return {kind: {name: torch.as_tensor(v) for name, v in model.items()} for kind, model in parts.items()}  # type: ignore[attr-defined]
