@@ -31,6 +31,11 @@ class Slots:
             for slot, model in first.items()
         }
 
+    @property
+    def folder(self) -> Path | None:
+        """Where mapped slots lie."""
+        return None if self._folder is None else Path(self._folder.name)
+
     def _filled(self, name: str, value: Tensor) -> Tensor:
         shape = (self.n, *value.shape)
         if self._folder is None:

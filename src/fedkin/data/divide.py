@@ -30,7 +30,10 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
     shares = {name: rows for name, rows in shares.items() if len(rows)}
     require(shares, f"No client of {data.name} has any samples.")
 
-    parts = {name: split(rows, *_fractions(data), data.seed, name) for name, rows in shares.items()}
+    test_part = 0.0 if data.holdout == "official" else data.test
+    parts = {
+        name: split(rows, test_part, data.validation, data.seed, name, samples.ordered) for name, rows in shares.items()
+    }
     test = [held for _, _, held in parts.values()]
     common = None
     if data.holdout == "official":
@@ -53,23 +56,22 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
     )
 
 
-def _fractions(data: Data) -> tuple[float, float]:
-    return (0.0 if data.holdout == "official" else data.test), data.validation
-
-
 def split(
-    rows: np.ndarray, test: float, validation: float, seed: int, client: str
+    rows: np.ndarray, test: float, validation: float, seed: int, client: str, ordered: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Training, validation and test rows of a client, shuffled first; the first int((1 - test - validation) n) train.
 
+    `ordered` rows are cut as they come, and shuffled after: the character to predict in one window of a text stands in
+    the next windows, so that a random test set would be known from training.
     A client that has any sample trains on one at least, so that the smallest clients do not silently vanish.
     """
-    order = keyed(seed, "split", client).permutation(rows)
+    gen = keyed(seed, "split", client)
+    order = np.sort(rows) if ordered else gen.permutation(rows)
     count = len(order)
     # the little extra: 1 - 0.9 is a hair less than 0.1, and ten samples would otherwise become nine tenths of one
     train = max(int((1 - test - validation) * count + 1e-9), min(1, count))
     held = max(int((1 - test) * count + 1e-9), train)
-    return order[:train], order[train:held], order[held:]
+    return (gen.permutation(order[:train]) if ordered else order[:train]), order[train:held], order[held:]
 
 
 def proportional(

@@ -80,8 +80,8 @@ def samples(entry: Entry, progress: bool = True) -> Samples:
         return _samples(entry, source, *stored)
     places = ", ".join(str(root) for root in roots()) or "FEDKIN_DATA, which is not set"
     raise BadInput(
-        f"The dataset '{entry.name}' was not found: no folder {' or '.join(entry.sources)} in {places}, and the Hugging "
-        f"Face hub did not give it ({'; '.join(refusals)}); set FEDKIN_DATA to a folder that holds {entry.sources[0]}."
+        f"The dataset '{entry.name}' was not found: no folder {' or '.join(entry.sources)} in {places}, and the hub "
+        f"did not give it ({'; '.join(refusals)}); set FEDKIN_DATA to a folder that holds {entry.sources[0]}."
     )
 
 
@@ -105,6 +105,7 @@ def _samples(entry: Entry, source: Source, tensors: dict[str, Tensor], notes: di
         official=train if train < count else None,
         owner=owner,
         owners=owners,
+        ordered=entry.kind == "characters",
         vocabulary=int(notes["vocabulary"]) if "vocabulary" in notes else None,
         source=about,
     )

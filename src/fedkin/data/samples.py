@@ -20,6 +20,7 @@ class Samples:
     owner: np.ndarray | None = None  # (N,) number of the client that owns the row, where clients are natural
     owners: tuple[str, ...] = ()  # what the natural clients are called
     vocabulary: int | None = None
+    ordered: bool = False  # neighbouring rows overlap, as windows of one text do
     source: dict[str, object] = field(default_factory=dict)
 
     def checked(self, name: str) -> Samples:

@@ -85,13 +85,14 @@ def width(body: list[nn.Module], shape: Shape) -> int:
 MODELS: dict[str, Callable[..., nn.Module]] = {"mlr": mlr, "dnn": dnn, "mlp": mlp, "lenet": lenet, "cnn": cnn}
 
 
-def build(spec: str, shape: Shape, classes: int, seed: int) -> nn.Module:
+def build(spec: str, shape: Shape, classes: int, seed: int, vocabulary: int | None = None) -> nn.Module:
     """The network of this name, initialised as torch does by default, from the stream (seed, "init")."""
     name, words = parsed(spec) if ":" not in spec or spec.split(":")[0] in MODELS else (spec, [])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(key(seed, "init") >> 1)
         if name not in MODELS:
             return imported(spec, shape, classes)
+        require(vocabulary is None, f"Model '{name}' takes numbers, but these data are text; give a module of your own.")
         try:
             values = [word if name == "cnn" else int(word) for word in words]
         except ValueError:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,31 +49,14 @@ class Recorder:
 
     def note(self, log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, float]]) -> dict[str, Any]:
         """Append one round; returns its line."""
-        traffic = log.traffic
-        line: dict[str, Any] = {
-            "round": log.round,
-            "selected": len(log.selected),
-            "replied": log.replied,
-            "kept": log.kept,
-            "uploads": traffic.uploads,
-            "downloads": traffic.downloads,
-            "bytes_up": traffic.bytes_up,
-            "bytes_down": traffic.bytes_down,
-            "seconds": {name: round(value, 6) for name, value in log.seconds.items()},
-        }
-        if log.dropped:
-            line["dropped"] = log.dropped
-        if scores is not None:
-            line["accuracy"] = {kind: averages(score) for kind, score in scores.items()}
-            line["loss"] = {kind: mean_loss(score) for kind, score in scores.items()}
-            line |= {name: value for name, value in parts.items() if value}
-            for kind, score in scores.items():
-                if len(score.count) > 1:
-                    rows = score.accuracy.numpy().astype("<f8").tobytes()
-                    self.append(f"accuracy-{kind.replace('/', '-')}.bin", rows)
+        written = line(log, scores, parts)
+        for kind, score in (scores or {}).items():
+            if len(score.count) > 1 or kind != "test":
+                rows = score.accuracy.numpy().astype("<f8").tobytes()
+                self.append(f"accuracy-{kind.replace('/', '-')}.bin", rows)
         self.append("selected.bin", log.selected.numpy().astype("<i4").tobytes())
-        self.append("rounds.jsonl", (json.dumps(line, allow_nan=False) + "\n").encode())
-        return line
+        self.append("rounds.jsonl", (json.dumps(written, allow_nan=False) + "\n").encode())
+        return written
 
     def settle(self) -> None:
         """Flush what was appended to the disk, before a checkpoint says that it is there."""
@@ -95,6 +78,25 @@ class Recorder:
         self.lengths = dict(lengths)
 
 
+def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """A round as rounds.jsonl has it."""
+    result: dict[str, Any] = {
+        "round": log.round,
+        "selected": len(log.selected),
+        "replied": log.replied,
+        "kept": log.kept,
+        **asdict(log.traffic),
+        "seconds": {name: round(value, 6) for name, value in log.seconds.items()},
+    }
+    if log.dropped:
+        result["dropped"] = log.dropped
+    if scores is not None:
+        result["accuracy"] = {kind: averages(score) for kind, score in scores.items()}
+        result["loss"] = {kind: mean_loss(score) for kind, score in scores.items()}
+        result |= {name: value for name, value in parts.items() if value}
+    return result
+
+
 def averages(score: Score) -> dict[str, float | None]:
     """macro: the mean over clients that have test samples; micro: over all samples. None where there are none."""
     have = score.count > 0
@@ -110,19 +112,14 @@ def mean_loss(score: Score) -> float | None:
 
 
 def save_checkpoint(
-    folder: Path, state: State, slots: dict[str, Any], recorder: Recorder, time: dict[str, float], pool: dict[str, Any]
+    folder: Path, state: State, slots: dict[str, Any], recorder: Recorder, time: dict[str, float]
 ) -> None:
     """Everything the next round depends on. The JSON file is written last: without it the tensors do not count."""
     recorder.settle()
     place = folder / "checkpoints"
     place.mkdir(exist_ok=True)
-    everything = {
-        "select": state.select,
-        "keep": state.keep,
-        "collaborate": state.collaborate,
-        "clients": slots,
-        "pool": pool,
-    }
+    server = {"select": state.select, "keep": state.keep, "collaborate": state.collaborate}
+    everything = server | {"clients": slots}
     name = f"round-{state.round:06d}"
     total = files.write_tensors(place / f"{name}.safetensors", tree.flat(everything))
     about = {"round": state.round, "lengths": recorder.lengths, "time": time, "checksum": total}
@@ -136,7 +133,6 @@ def save_checkpoint(
 class Checkpoint:
     state: State
     slots: dict[str, Any]
-    pool: dict[str, Any]
     lengths: dict[str, int]
     time: dict[str, float]
 
@@ -153,9 +149,9 @@ def load_checkpoint(folder: Path, names: list[str], warn: Any = print) -> Checkp
                 if (folder / file).stat().st_size < length:
                     raise Damaged(f"{folder / file} is shorter than {path.name} says")
             parts = ordered(tree.nested(tensors), names)
-            slots = {name: parts.get(name, {}) for name in ("select", "keep", "collaborate", "clients", "pool")}
+            slots = {name: parts.get(name, {}) for name in ("select", "keep", "collaborate", "clients")}
             state = State(about["round"], slots["select"], slots["keep"], slots["collaborate"])
-            return Checkpoint(state, slots["clients"], slots["pool"], about["lengths"], about["time"])
+            return Checkpoint(state, slots["clients"], about["lengths"], about["time"])
         except (Damaged, KeyError, OSError) as error:
             warn(f"The checkpoint {path.stem} is damaged ({error}); going back to the one before it.")
     if found:

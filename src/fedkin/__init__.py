@@ -1,0 +1,35 @@
+"""fedkin: personalised federated learning in which each client learns from its kin."""
+
+from fedkin import collaborate, keep, methods, select, train
+from fedkin.data import Data, Federation, from_clients, load
+from fedkin.errors import BadInput
+from fedkin.experiment import Experiment, Result, run
+from fedkin.parts import Collaborate, Descent, Keep, Method, Reply, Select, Sent, Task, Train, Work
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadInput",
+    "Collaborate",
+    "Data",
+    "Descent",
+    "Experiment",
+    "Federation",
+    "Keep",
+    "Method",
+    "Reply",
+    "Result",
+    "Select",
+    "Sent",
+    "Task",
+    "Train",
+    "Work",
+    "collaborate",
+    "from_clients",
+    "keep",
+    "load",
+    "methods",
+    "run",
+    "select",
+    "train",
+]

@@ -1,0 +1,407 @@
+"""An experiment: what is learned from what by which method; and `run`, which plays it to the end.
+
+    import fedkin as fk
+    result = fk.run(fk.Experiment(data=fk.Data("synthetic"), model="mlr", method=fk.methods.fedavg(), rounds=100))
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from fedkin import models
+from fedkin.core import tree
+from fedkin.core.tree import Model
+from fedkin.data import load
+from fedkin.data.federation import Federation
+from fedkin.data.spec import Data
+from fedkin.describe import built, described
+from fedkin.engines import ENGINES, Simulation
+from fedkin.engines.simulation import Score
+from fedkin.errors import BadInput, require, unknown
+from fedkin.parts import Method, Task
+from fedkin.results import files, metrics, record
+from fedkin.round import Log, State, begun, judged, loop
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VERSIONS = ("fedkin", "torch", "numpy")
+CHECKPOINT_SECONDS = 20.0
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`data` is a `Data` or a ready `Federation`; `model` a name ("mlr", "dnn:100", "package.module:Class") or a module.
+
+    `seed` is of initialisation, selection and batches; the data have a seed of their own (`Data.seed`). None for
+    `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is recorded.
+    """
+
+    method: Method
+    data: Data | Federation = field(default_factory=Data)
+    model: str | nn.Module = "mlr"
+    rounds: int = 100
+    seed: int = 0
+    engine: str = "stacked"
+    evaluate_every: int | None = None
+    chunk: int | None = None
+    threads: int | None = None
+    device: str = "cpu"
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
+        for name, least in (("rounds", 1), ("seed", 0), ("evaluate_every", 1), ("chunk", 1), ("threads", 1)):
+            value = getattr(self, name)
+            if value is None and name in ("evaluate_every", "chunk", "threads"):
+                continue
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            require(whole, f"{name} must be a whole number of at least {least}, not {value}.")
+        if self.engine not in ENGINES:
+            raise unknown("engine", self.engine, ENGINES)
+        if self.dtype not in DTYPES:
+            raise unknown("dtype", self.dtype, DTYPES)
+        try:
+            device = torch.device(self.device)
+        except RuntimeError:
+            raise BadInput(f"There is no device called '{self.device}'; use cpu, cuda or cuda:1.") from None
+        require(device.type != "cuda" or torch.cuda.is_available(), "There is no CUDA device here; use --device cpu.")
+
+    def described(self) -> dict[str, Any]:
+        """As JSON. A federation or a module handed in is described by what can be seen of it."""
+        data = asdict(self.data) if isinstance(self.data, Data) else {"given": self.data.name, "clients": self.data.n}
+        given = self.model if isinstance(self.model, str) else f"given: {type(self.model).__name__}"
+        plain = ("rounds", "seed", "engine", "evaluate_every", "chunk", "threads", "device", "dtype")
+        rest = {name: getattr(self, name) for name in plain}
+        return {"method": described(self.method), "data": data, "model": given} | rest
+
+    @staticmethod
+    def built(value: dict[str, Any]) -> Experiment:
+        """From JSON, as `described` gives it; every field but the method may be left out."""
+        names = list(Experiment.__dataclass_fields__)
+        for name in value:
+            if name not in names:
+                raise unknown("field of an experiment", name, names)
+        require("method" in value, "An experiment needs a method.")
+        given = dict(value)
+        method = given.pop("method")
+        if isinstance(method, str):
+            from fedkin.methods import named
+
+            given["method"] = named(method)
+        else:
+            given["method"] = built(method)
+        if "data" in given:
+            data = given["data"]
+            require(isinstance(data, str | dict), f"An experiment's data is a name or a table, not {data!r}.")
+            if isinstance(data, dict) and "given" in data:
+                raise BadInput("This experiment ran on data handed to it in Python; run it from Python again.")
+            if isinstance(data, dict):
+                for name in data:
+                    if name not in Data.__dataclass_fields__:
+                        raise unknown("field of data", name, Data.__dataclass_fields__)
+            given["data"] = Data(data) if isinstance(data, str) else Data(**data)
+        require(isinstance(given.get("model", "mlr"), str), "An experiment's model in a file is a name.")
+        return Experiment(**given)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gave. `summary` is summary.json; `models` has 'global', and 'personal' (stacked), where they exist."""
+
+    summary: dict[str, Any]
+    rounds: list[dict[str, Any]]
+    models: dict[str, Model]
+    accuracies: dict[str, Any]  # kind -> (n,) the clients' last accuracies
+    federation: Federation
+    folder: Path | None = None
+    finished: bool = True
+
+    def clients(self) -> pd.DataFrame:
+        """A row a client: its name, sizes, and its last accuracy of every kind."""
+        import pandas as pd
+
+        fed = self.federation
+        table = {"client": list(fed.clients) or list(range(fed.n)), "train": fed.train.sizes, "test": fed.test.sizes}
+        return pd.DataFrame(table | dict(self.accuracies))
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What a listener hears after each round."""
+
+    round: int
+    rounds: int
+    trained: int  # clients trained in this round
+    accuracy: dict[str, dict[str, float | None]] | None  # on evaluated rounds
+    dropped: list[int]
+
+
+Listener = Callable[[Tick], bool | None]  # False asks to stop after this round
+
+
+def run(
+    experiment: Experiment,
+    folder: Path | str | None = None,
+    *,
+    resume: bool = False,
+    listen: Listener | None = None,
+    warn: Callable[[str], None] = print,
+    federation: Federation | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Result:
+    """Play an experiment to the end; with a folder, record it there so that it can be resumed exactly."""
+    place = None if folder is None else Path(folder)
+    if federation is None:
+        federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
+    for name in federation.left_out:
+        warn(f"Client {name} has no samples and is left out.")
+    with running(experiment, federation, place) as (engine, task, threads):
+        every = experiment.evaluate_every or cadence(experiment.method, task, engine)
+        about = experiment.described()
+        about["resolved"] = {
+            "clients": federation.n,
+            "evaluate_every": every,
+            "chunk": engine.chunk,
+            "threads": threads,
+            "parameters": engine.network.parameters,
+            "source": federation.source,
+            "versions": versions(),
+        }
+        run_of = Playing(experiment, engine, task, every, place, listen, warn, checkpoint_seconds, about)
+        return run_of.played(resume)
+
+
+class Playing:
+    """One run in progress: what must be written between rounds, and when."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        engine: Simulation,
+        task: Task,
+        every: int,
+        place: Path | None,
+        listen: Listener | None,
+        warn: Callable[[str], None],
+        checkpoint_seconds: float,
+        about: dict[str, Any],
+    ):
+        self.experiment, self.engine, self.task, self.every, self.place = experiment, engine, task, every, place
+        self.listen, self.warn, self.about = listen, warn, about
+        self.checkpoint_seconds = checkpoint_seconds
+        self.recorder = record.Recorder(place) if place else None
+        self.time = {"train_s": 0.0, "mix_s": 0.0, "evaluate_s": 0.0, "total_s": 0.0}
+        self.lines: list[dict[str, Any]] = []
+        self.last: dict[str, Score] = {}
+        self.began = self.saved = time.monotonic()
+        self.stopped = False
+
+    def played(self, resume: bool) -> Result:
+        state = self.resumed() if resume else self.started()
+        method, rounds = self.experiment.method, self.experiment.rounds
+        state = loop(
+            method, self.task, self.engine, state, lambda r: r % self.every == 0 or r == rounds, self.heard
+        )
+        finished = state.round >= rounds
+        if self.place:
+            self.save(state)
+        summary = self.summary(state)
+        final = self.final_models(state)
+        if self.place and finished:
+            tensors = tree.flat({kind: model for kind, model in final.items()})
+            files.write_tensors(self.place / "models.safetensors", tensors)
+            files.write_json(self.place / "summary.json", summary)
+        accuracies = {kind: score.accuracy.numpy() for kind, score in self.last.items() if len(score.count) > 1}
+        fed = self.engine.federation
+        return Result(summary, self.lines, final, accuracies, fed, self.place, finished)
+
+    def started(self) -> State:
+        if self.place:
+            self.place.mkdir(parents=True, exist_ok=True)
+            files.write_json(self.place / "experiment.json", self.about)
+        self.prepare()
+        return begun(self.experiment.method, self.task, self.experiment.seed)
+
+    def prepare(self) -> None:
+        """What clients exchange before round 1, where the method has it: up once, and down to everybody."""
+        numbers, size = self.engine.prepare(self.experiment.method.train)
+        like, n = self.engine.network.parameters, self.task.n
+        self.before = {
+            "uploads": numbers / like,
+            "downloads": numbers * n / like,
+            "bytes_up": float(size),
+            "bytes_down": float(size * n),
+        }
+
+    def resumed(self) -> State:
+        assert self.place is not None and self.recorder is not None
+        self.prepare()
+        for scratch in self.place.glob("slots-*"):
+            if self.engine.slots.folder != scratch:
+                shutil.rmtree(scratch, ignore_errors=True)
+        found = record.load_checkpoint(self.place, list(self.engine.network.model), self.warn)
+        if found is None:
+            self.recorder.cut({})
+            return begun(self.experiment.method, self.task, self.experiment.seed)
+        self.recorder.cut(found.lengths)
+        device = self.engine.device
+        self.engine.slots.restore(found.slots)
+        self.time = dict(found.time)
+        self.began -= self.time["total_s"]
+        self.lines = record.Run(self.place).rounds()
+        moved = {name: to_device(getattr(found.state, name), device) for name in ("select", "keep", "collaborate")}
+        if self.lines and "accuracy" in self.lines[-1]:
+            self.restore_last()
+        (self.place / "summary.json").unlink(missing_ok=True)
+        return replace(found.state, **moved)
+
+    def restore_last(self) -> None:
+        """The clients' last scores, for a run that is resumed after its last round."""
+        assert self.place is not None
+        stored = record.Run(self.place)
+        sizes = self.engine.federation.test.sizes
+        for kind in self.lines[-1]["accuracy"]:
+            if "/" not in kind and kind != "test":
+                rows = torch.from_numpy(stored.accuracy(kind)[-1].copy())
+                correct = torch.where(sizes > 0, (rows * sizes).round(), 0.0).long()
+                self.last[kind] = Score(correct, torch.zeros_like(rows), sizes)
+
+    def heard(self, state: State, log: Log, scores: dict[str, Score] | None) -> bool:
+        for name, seconds in log.seconds.items():
+            self.time[name] += seconds
+        self.time["total_s"] = time.monotonic() - self.began
+        if scores is not None:
+            self.last = {kind: score for kind, score in scores.items() if "/" not in kind}
+        method = self.experiment.method
+        slots = {"select": state.select, "keep": state.keep, "collaborate": state.collaborate}
+        parts = {} if scores is None else {name: getattr(method, name).log(slot) for name, slot in slots.items()}
+        if self.recorder:
+            line = self.recorder.note(log, scores, parts)
+        else:
+            line = record.line(log, scores, parts)
+        self.lines.append(line)
+        trained = self.task.n if method.trains == "everyone" else len(log.selected)
+        go_on = True
+        if self.listen:
+            tick = Tick(state.round, self.task.rounds, trained, line.get("accuracy"), log.dropped)
+            go_on = self.listen(tick) is not False
+        if self.place and time.monotonic() - self.saved > self.checkpoint_seconds:
+            self.save(state)
+        return go_on
+
+    def save(self, state: State) -> None:
+        """A checkpoint; one that takes long is made less often, so that saving stays under a tenth of the run."""
+        assert self.place is not None and self.recorder is not None
+        start = time.monotonic()
+        self.time["total_s"] = start - self.began
+        record.save_checkpoint(self.place, state, self.engine.slots.values, self.recorder, self.time)
+        took = time.monotonic() - start
+        self.saved = time.monotonic() + max(0.0, 10 * took - self.checkpoint_seconds)
+
+    def summary(self, state: State) -> dict[str, Any]:
+        self.time["total_s"] = time.monotonic() - self.began
+        clients = {kind: score for kind, score in self.last.items() if len(score.count) > 1}
+        return {
+            "method": self.experiment.method.name,
+            "accuracy": metrics.accuracy(self.lines),
+            "fairness": {kind: metrics.fairness(score.accuracy.numpy()) for kind, score in clients.items()},
+            "cost": metrics.cost(self.lines, self.before),
+            "time": {name: round(value, 3) for name, value in self.time.items()},
+            "rounds": state.round,
+            "evaluate_every": self.every,
+            "dropped": sum(len(line.get("dropped", [])) for line in self.lines),
+            "seeds": [self.experiment.seed],
+            "experiment": self.about,
+        }
+
+    def final_models(self, state: State) -> dict[str, Model]:
+        method = self.experiment.method
+        common = method.collaborate.model(state.collaborate)
+        final = {} if common is None else {"global": common}
+        if not method.finetunes:
+            final["personal"] = judged(method, self.task, self.engine, state, torch.arange(self.task.n))
+        return final
+
+
+@contextmanager
+def running(experiment: Experiment, federation: Federation, scratch: Path | None) -> Any:
+    """The engine and the task of an experiment, with the threads it asks for."""
+    given = experiment.model
+    module = (
+        models.build(given, federation.shape, federation.classes, experiment.seed, federation.vocabulary)
+        if isinstance(given, str)
+        else given
+    )
+    kind = ENGINES[experiment.engine]
+    before = torch.get_num_threads()
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    engine = kind(
+        federation,
+        module,
+        experiment.method.train,
+        experiment.seed,
+        own=experiment.method.collaborate.own,
+        chunk=experiment.chunk,
+        dtype=DTYPES[experiment.dtype],
+        device=experiment.device,
+        scratch=scratch,
+    )
+    threads = experiment.threads or default_threads(engine)
+    torch.set_num_threads(threads)
+    task = Task(
+        federation.n, federation.train.sizes, experiment.rounds, engine.network.model, engine.network.loss
+    )
+    try:
+        yield engine, task, threads
+    finally:
+        torch.set_num_threads(before)
+        engine.close()
+
+
+def default_threads(engine: Simulation) -> int:
+    """One for small models, whose products are too small to share; else the machine's cores, up to four."""
+    return 1 if engine.network.parameters < 50_000 else min(4, os.cpu_count() or 1)
+
+
+def cadence(method: Method, task: Task, engine: Simulation) -> int:
+    """Evaluate so seldom that it costs about a seventh of the run, judged by the work: a training sample costs about
+    three times what a scored one does, and fine-tuning every client for its score costs a pass of all of them."""
+    train, fed = method.train, engine.federation
+    per_pass = task.sizes.double() * train.epochs if train.epochs else torch.full((task.n,), float(train.steps or 1))
+    samples = per_pass if train.epochs else per_pass * torch.minimum(task.sizes, torch.tensor(train.batch)).double()
+    overhead = 20.0  # of a step, in samples
+    steps = samples / train.batch
+    everyone = float((3 * samples + overhead * steps).sum())
+    share = 1.0 if method.trains == "everyone" else method.select.share(task)
+    scored = float(fed.test.sizes.sum()) * (2 if method.collaborate.own else 3)
+    work = scored + (everyone if method.finetunes else 0.0)
+    return max(1, min(task.rounds, round(6 * work / (share * everyone))))
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    return {k: to_device(v, device) for k, v in value.items()} if isinstance(value, dict) else value.to(device)
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
