@@ -7,6 +7,7 @@ Features are taken as they are, as float32. Non-negative whole numbers are class
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from fedkin.data.federation import Federation, Index
 from fedkin.data.samples import Samples
 from fedkin.data.spec import TABLES, Data, partition_argument
 from fedkin.data.tables import Table, read_table
-from fedkin.errors import BadInput, require
+from fedkin.errors import require
 
+PARTS = ("train", "validation", "test")
 LARGEST = 1000  # whole-number labels from here on are taken for names of classes, not numbers
 
 Pair = tuple[ArrayLike, ArrayLike]
@@ -85,6 +87,27 @@ def class_numbers(labels: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]
     return y.reshape(-1).astype(np.int64), known.tolist()
 
 
+@dataclass
+class _Pile:
+    """Samples of all clients as they come, and how many there are."""
+
+    vocabulary: int | None
+    x: list[np.ndarray] = field(default_factory=list)
+    y: list[np.ndarray] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, client: str, pair: Pair) -> np.ndarray:
+        """The rows where the client's samples now lie."""
+        x, y = _arrays(client, pair, self.vocabulary)
+        if len(y):
+            shape = (self.x or [x])[0].shape[1:]
+            require(x.shape[1:] == shape, f"Client {client} has samples of shape {x.shape[1:]}, others of {shape}.")
+            self.x.append(x)
+            self.y.append(y)
+        self.count += len(y)
+        return np.arange(self.count - len(y), self.count)
+
+
 def from_clients(
     clients: Mapping[str, Pair | Mapping[str, Pair]],
     test: float = 0.25,
@@ -98,60 +121,40 @@ def from_clients(
     Each client's value is `(x, y)`, of which `test` and `validation` are held out, or a dict of such pairs under
     "train" and "test" (and "validation"), taken as given. `vocabulary` says that x holds tokens below that number.
     """
-    fractions = Data(test=test, validation=validation, seed=seed)  # for its checks
+    Data(test=test, validation=validation, seed=seed)  # for its checks
     require(clients, "A federation needs at least one client.")
-    x: list[np.ndarray] = []
-    y: list[np.ndarray] = []
+    pile = _Pile(vocabulary)
     parts: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-    start = 0
-    for client, given in clients.items():
-        pairs = given if isinstance(given, Mapping) else {"": given}
-        rows = {}
-        for part, pair in pairs.items():
-            if part not in ("", "train", "test", "validation"):
-                raise BadInput(f"Client {client} has a part called '{part}'; use train, test and validation.")
-            features, labels = _arrays(str(client), pair, vocabulary)
-            if x and len(features):
-                require(
-                    features.shape[1:] == x[0].shape[1:],
-                    f"Client {client} has samples of shape {features.shape[1:]}, others of {x[0].shape[1:]}.",
-                )
-            rows[part] = np.arange(start, start + len(labels))
-            start += len(labels)
-            if len(features):
-                x.append(features)
-                y.append(labels)
-        if "" in rows:
-            parts[str(client)] = split(rows[""], fractions.test, fractions.validation, seed, str(client))
+    for client, given in ((str(client), given) for client, given in clients.items()):
+        if isinstance(given, Mapping):
+            wrong = [part for part in given if part not in PARTS]
+            require(not wrong, f"Client {client} has a part called {', '.join(wrong)}; use {', '.join(PARTS)}.")
+            rows = {part: pile.add(client, pair) for part, pair in given.items()}
+            train, held, tested = (rows.get(part, np.zeros(0, dtype=np.int64)) for part in PARTS)
+            parts[client] = train, held, tested
         else:
-            nothing = np.zeros(0, dtype=np.int64)
-            parts[str(client)] = tuple(rows.get(part, nothing) for part in ("train", "validation", "test"))  # type: ignore[assignment]
-    left_out = tuple(client for client, (train, _, _) in parts.items() if not len(train))
+            parts[client] = split(pile.add(client, given), test, validation, seed, client)
     kept = {client: lists for client, lists in parts.items() if len(lists[0])}
     require(kept, "No client has any samples to train on.")
-    numbers, labels_of = class_numbers(np.concatenate(y), name)
-    samples = Samples(
-        torch.from_numpy(np.concatenate(x)), torch.from_numpy(numbers), len(labels_of), vocabulary=vocabulary
-    ).checked(name)
-    held = [rows for _, rows, _ in kept.values()]
+    y, labels = class_numbers(np.concatenate(pile.y), name)
+    train_rows, held_rows, test_rows = zip(*kept.values(), strict=True)
     return Federation(
         name=name,
-        x=samples.x,
-        y=samples.y,
-        classes=samples.classes,
-        train=Index.of([rows for rows, _, _ in kept.values()]),
-        validation=Index.of(held) if any(len(rows) for rows in held) else None,
-        test=Index.of([rows for _, _, rows in kept.values()]),
+        x=torch.from_numpy(np.concatenate(pile.x)),
+        y=torch.from_numpy(y),
+        classes=len(labels),
+        train=Index.of(train_rows),
+        validation=Index.of(held_rows) if any(len(rows) for rows in held_rows) else None,
+        test=Index.of(test_rows),
         clients=tuple(kept),
         vocabulary=vocabulary,
-        left_out=left_out,
-        source={"kind": "own", "id": name, "rows": {"train": start}, "labels": labels_of},
+        left_out=tuple(client for client in parts if client not in kept),
+        source={"kind": "own", "id": name, "rows": {"train": pile.count}, "labels": labels},
     )
 
 
 def _arrays(client: str, pair: Pair, vocabulary: int | None) -> tuple[np.ndarray, np.ndarray]:
-    if isinstance(pair, Mapping) or len(pair) != 2:
-        raise BadInput(f"Client {client} needs a pair (x, y).")
+    require(isinstance(pair, tuple | list) and len(pair) == 2, f"Client {client} needs a pair (x, y).")
     x, y = (np.asarray(part.detach().cpu() if isinstance(part, torch.Tensor) else part) for part in pair)
     require(x.ndim >= 1 and y.ndim == 1, f"Client {client} needs x with a row a sample and y with a number a sample.")
     require(len(x) == len(y), f"Client {client} has {len(x)} samples but {len(y)} labels.")

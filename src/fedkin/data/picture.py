@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from fedkin.data.federation import Federation
 from fedkin.errors import require
 
 SHADES = ("#e3eef9", "#cfe1f2", "#b5d4e9", "#93c3df", "#6daed5", "#4b97c9", "#2f7ebc", "#1864aa", "#0a4a90", "#08306b")
-INK, MUTED, RULE, BAR, HELD = "#1b2733", "#5d6b7a", "#d5dce3", "#e08a3c", "#f3d3b3"
-LEFT, TOP, GAP, SIZES, RIGHT, BOTTOM = 96, 92, 28, 190, 24, 96
+INK, MUTED, RULE, EMPTY, TRAIN, TEST = "#1b2733", "#5d6b7a", "#d5dce3", "#f6f8fa", "#e08a3c", "#f3d3b3"
+TOP, GAP, SIZES, MARGIN, FOOT = 76, 28, 190, 24, 92  # pixels above, between, of the bars, at the edges, below
+LONGEST = 22  # characters of a client's name that are shown
 
 
 def counts(federation: Federation) -> np.ndarray:  # (n, classes)
@@ -21,6 +23,10 @@ def counts(federation: Federation) -> np.ndarray:  # (n, classes)
     client = np.repeat(np.arange(federation.n), federation.train.sizes.numpy())
     label = federation.y[federation.train.rows].numpy()
     return np.bincount(client * classes + label, minlength=federation.n * classes).reshape(federation.n, classes)
+
+
+def names(federation: Federation) -> tuple[str, ...]:
+    return federation.clients or tuple(str(client) for client in range(federation.n))
 
 
 def table(federation: Federation) -> list[str]:
@@ -33,19 +39,19 @@ def table(federation: Federation) -> list[str]:
     ]
     if federation.left_out:
         shown = ", ".join(federation.left_out[:5]) + (", ..." if len(federation.left_out) > 5 else "")
-        lines.append(f"left out, without samples: {len(federation.left_out)} ({shown})")
-    name = max(6, *(len(client) for client in federation.clients))
+        lines.append(f"left out, without samples: {len(federation.left_out):,} ({shown})")
+    name = max(len("client"), *(len(client) for client in names(federation)))
     wide = max(len(f"{of_class.max():,}"), len(str(federation.classes - 1)))
     head = " ".join(f"{label:>{wide}}" for label in range(federation.classes))
     lines.append(f"{'client':<{name}}  {'train':>8} {'test':>8}  {head}")
-    for client, total, test, row in zip(federation.clients, size, held, of_class, strict=True):
-        cells = " ".join(f"{count:>{wide},}" if count else " " * (wide - 1) + "." for count in row)
-        lines.append(f"{client:<{name}}  {total:>8,} {test:>8,}  {cells}".rstrip())
+    for client, total, test, row in zip(names(federation), size, held, of_class, strict=True):
+        cells = " ".join(f"{count:>{wide},}" if count else f"{'.':>{wide}}" for count in row)
+        lines.append(f"{client:<{name}}  {total:>8,} {test:>8,}  {cells}")
     return lines
 
 
 def draw(federation: Federation, path: str | Path) -> Path:
-    """Write the picture: a row a client, a column a class, a shade for its share of the samples, bars for sizes."""
+    """Write the picture as .svg or .html: a row a client, a column a class, a shade for its share, bars for sizes."""
     target = Path(path)
     require(target.suffix.lower() in (".svg", ".html"), f"A picture is an .svg or an .html file, not {target.name}.")
     drawn = svg(federation)
@@ -58,142 +64,163 @@ def draw(federation: Federation, path: str | Path) -> Path:
     return target
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where things stand: 20 clients get tall rows, 500 thin ones."""
+
+    clients: int
+    classes: int
+    left: float
+
+    @property
+    def row(self) -> float:
+        return float(np.clip(900 / self.clients, 1.5, 24))
+
+    @property
+    def column(self) -> float:
+        return float(np.clip(560 / self.classes, 5, 44))
+
+    @property
+    def thick(self) -> float:  # of a row that is drawn, with a hairline between rows where there is room
+        return self.row - (1 if self.row >= 8 else 0)
+
+    @property
+    def right(self) -> float:  # of the grid
+        return self.left + self.column * self.classes
+
+    @property
+    def bottom(self) -> float:  # of the grid
+        return TOP + self.row * self.clients
+
+    @property
+    def bars(self) -> float:  # where they start
+        return self.right + GAP
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return max(self.bars + SIZES, self.left + 560) + MARGIN, self.bottom + FOOT
+
+
 def svg(federation: Federation) -> str:
     of_class = counts(federation)
-    clients, classes = of_class.shape
-    row = float(np.clip(900 / clients, 1.5, 24))
-    column = float(np.clip(560 / classes, 5, 44))
-    width, height = column * classes, row * clients
-    total = (LEFT + width + GAP + SIZES + RIGHT, TOP + height + BOTTOM)
+    called = [_short(name) for name in names(federation)]
+    layout = Layout(len(of_class), federation.classes, left=MARGIN + 24 + 6.8 * max(len(name) for name in called))
+    width, height = layout.size
+    share = of_class / np.maximum(of_class.sum(1, keepdims=True), 1)
+    full = next(step for step in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0) if share.max() <= step)
     pieces = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total[0]:.0f} {total[1]:.0f}" width="{total[0]:.0f}" '
-        f'height="{total[1]:.0f}" font-family="system-ui, Segoe UI, Helvetica, Arial, sans-serif" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" font-family="system-ui, Segoe UI, Helvetica, Arial, sans-serif" role="img">',
         f"<title>{escape(federation.name)}: training samples by client and class</title>",
         '<rect width="100%" height="100%" fill="#fff"/>',
-        *_heading(federation, of_class),
-        *_cells(of_class, row, column),
-        *_axes(federation, row, column),
-        *_bars(federation, of_class, row, LEFT + width + GAP),
-        *_legend(LEFT, TOP + height + 58),
-        *_hints(federation, of_class, row, total[0]),
+        *_heading(federation, of_class, layout),
+        *_cells(share / full, layout),
+        *_axes(called, layout),
+        *_bars(of_class.sum(1), federation.test.sizes.numpy(), layout),
+        *_legend(full, layout),
+        *_hints(federation, of_class, layout),
         "</svg>",
     ]
     return "\n".join(pieces)
 
 
+def _short(name: str) -> str:
+    """The end of a long name: roles and users of one origin begin alike."""
+    return name if len(name) <= LONGEST else "…" + name[1 - LONGEST :]
+
+
 def _text(
-    x: float, y: float, words: str, size: int = 11, anchor: str = "start", fill: str = MUTED, more: str = ""
+    x: float, y: float, words: str, size: int = 11, anchor: str = "start", ink: str = MUTED, more: str = ""
 ) -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{fill}"'
+    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{ink}"'
     return f"<text {place}{more}>{escape(words)}</text>"
 
 
-def _heading(federation: Federation, of_class: np.ndarray) -> list[str]:
-    size = of_class.sum(1)
-    kinds = (of_class > 0).sum(1)
+def _box(x: float, y: float, width: float, height: float) -> str:
+    """A rectangle as a piece of a path: one path a colour keeps 500 clients with 100 classes a small file."""
+    return f"M{x:.1f} {y:.1f}h{width:.1f}v{height:.1f}h{-width:.1f}z"
+
+
+def _heading(federation: Federation, of_class: np.ndarray, at: Layout) -> list[str]:
+    size, kinds = of_class.sum(1), (of_class > 0).sum(1)
+    spread = f"{kinds.min()} to {kinds.max()}" if kinds.min() < kinds.max() else f"{kinds.min()}"
     return [
-        _text(LEFT, 30, f"{federation.name}: who has which classes", 18, fill=INK, more=' font-weight="600"'),
+        _text(at.left, 30, f"{federation.name}: who has which classes", 18, ink=INK, more=' font-weight="600"'),
         _text(
-            LEFT,
-            50,
+            at.left,
+            51,
             f"{federation.n:,} clients, {size.sum():,} training samples; per client min {size.min():,}, "
-            f"median {np.median(size):,.0f}, max {size.max():,}; classes per client {kinds.min()} to {kinds.max()}",
+            f"median {np.median(size):,.0f}, max {size.max():,}; classes per client {spread}",
             12,
         ),
     ]
 
 
-def _cells(of_class: np.ndarray, row: float, column: float) -> list[str]:
-    """One path a shade instead of one rectangle a cell: 500 clients and 100 classes stay a small file."""
-    share = of_class / np.maximum(of_class.sum(1, keepdims=True), 1)
-    shade = np.ceil(share * len(SHADES)).astype(int) - 1  # -1: none
-    gap = 1 if row >= 8 else 0
-    across = 1 if column >= 8 else 0
-    height, width = LEFT + column * of_class.shape[1], row * of_class.shape[0]
-    pieces = [f'<rect x="{LEFT}" y="{TOP}" width="{height - LEFT:.1f}" height="{width:.1f}" fill="#f6f8fa"/>']
+def _cells(strength: np.ndarray, at: Layout) -> list[str]:
+    shade = np.minimum(np.ceil(strength * len(SHADES)).astype(int), len(SHADES)) - 1  # -1: none of that class
+    wide = at.column - (1 if at.column >= 8 else 0)
+    pieces = [f'<path fill="{EMPTY}" d="{_box(at.left, TOP, at.right - at.left, at.bottom - TOP)}"/>']
     for number, colour in enumerate(SHADES):
         where = np.argwhere(shade == number)
-        if not len(where):
-            continue
-        steps = "".join(
-            f"M{LEFT + c * column:.1f} {TOP + r * row:.1f}h{column - across:.1f}v{row - gap:.1f}h{across - column:.1f}z"
-            for r, c in where
-        )
-        pieces.append(f'<path fill="{colour}" d="{steps}"/>')
+        boxes = "".join(_box(at.left + c * at.column, TOP + r * at.row, wide, at.thick) for r, c in where)
+        pieces.append(f'<path fill="{colour}" d="{boxes}"/>')
     return pieces
 
 
-def _every(count: int, room: float, step: float) -> int:
-    """Label each k-th line so that labels keep `room` pixels apart; k of 1, 2, 5, 10, ..."""
-    for k in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000):
-        if k * step >= room:
-            return k
-    return max(1, count)
+def _every(room: float, step: float) -> int:
+    """Label each k-th line, k a round number, so that labels stand `room` pixels apart."""
+    return next(k for k in (1, 2, 5, 10, 20, 50, 100) if k * step >= room)
 
 
-def _axes(federation: Federation, row: float, column: float) -> list[str]:
-    clients, classes = federation.n, federation.classes
-    bottom = TOP + row * clients
-    pieces = []
-    for i in range(0, clients, _every(clients, 13, row)):
-        name = federation.clients[i] if federation.clients else str(i)
-        pieces.append(
-            _text(LEFT - 8, TOP + (i + 0.5) * row + 4, name if len(name) <= 11 else name[:10] + "…", anchor="end")
-        )
-    for label in range(0, classes, _every(classes, 22, column)):
-        pieces.append(_text(LEFT + (label + 0.5) * column, bottom + 16, str(label), anchor="middle"))
-    pieces.append(_text(LEFT + column * classes / 2, bottom + 34, "class", 12, "middle", INK))
-    middle = TOP + row * clients / 2
-    pieces.append(_text(16, middle, "client", 12, "middle", INK, f' transform="rotate(-90 16 {middle:.1f})"'))
-    return pieces
-
-
-def _bars(federation: Federation, of_class: np.ndarray, row: float, left: float) -> list[str]:
-    """Training samples, and behind them the test samples."""
-    size, held = of_class.sum(1), federation.test.sizes.numpy()
-    top = int((size + held).max())
-    scale = SIZES / max(top, 1)
-    gap = 1 if row >= 8 else 0
-    bottom = TOP + row * federation.n
-    pieces = [f'<path stroke="{RULE}" d="M{left:.1f} {TOP}V{bottom:.1f}"/>']
-    for colour, start, length in ((BAR, np.zeros_like(size), size), (HELD, size, held)):
-        steps = "".join(
-            f"M{left + a * scale:.1f} {TOP + i * row:.1f}h{b * scale:.1f}v{row - gap:.1f}h{-b * scale:.1f}z"
-            for i, (a, b) in enumerate(zip(start, length, strict=True))
-            if b
-        )
-        pieces.append(f'<path fill="{colour}" d="{steps}"/>')
-    pieces.append(_text(left, bottom + 16, "0", anchor="middle"))
-    pieces.append(_text(left + SIZES, bottom + 16, f"{top:,}", anchor="end"))
-    pieces.append(_text(left + SIZES / 2, bottom + 34, "samples", 12, "middle", INK))
-    for i, (colour, what) in enumerate(((BAR, "training"), (HELD, "test"))):
-        x = left + i * 84
-        pieces.append(f'<rect x="{x:.1f}" y="{bottom + 48:.1f}" width="12" height="12" fill="{colour}"/>')
-        pieces.append(_text(x + 17, bottom + 58, what))
-    return pieces
-
-
-def _legend(x: float, y: float) -> list[str]:
-    step = 20
-    pieces = [
-        f'<rect x="{x + i * step}" y="{y - 10:.1f}" width="{step}" height="12" fill="{colour}"/>'
-        for i, colour in enumerate(SHADES)
+def _axes(called: list[str], at: Layout) -> list[str]:
+    middle = (TOP + at.bottom) / 2
+    clients = range(0, at.clients, _every(13, at.row))
+    classes = range(0, at.classes, _every(22, at.column))
+    return [
+        *(_text(at.left - 8, TOP + (i + 0.5) * at.row + 4, called[i], anchor="end") for i in clients),
+        *(_text(at.left + (i + 0.5) * at.column, at.bottom + 16, str(i), anchor="middle") for i in classes),
+        _text((at.left + at.right) / 2, at.bottom + 34, "class", 12, "middle", INK),
+        _text(18, middle, "client", 12, "middle", INK, f' transform="rotate(-90 18 {middle:.1f})"'),
     ]
-    for share in (0, 50, 100):
-        pieces.append(_text(x + share / 100 * step * len(SHADES), y + 16, f"{share} %", 10, "middle"))
-    return [*pieces, _text(x + step * len(SHADES) + 10, y, "share of the client's training samples")]
 
 
-def _hints(federation: Federation, of_class: np.ndarray, row: float, width: float) -> list[str]:
+def _bars(size: np.ndarray, held: np.ndarray, at: Layout) -> list[str]:
+    """Training samples and, after them, test samples."""
+    most = int((size + held).max())
+    scale = SIZES / max(most, 1)
+    pieces = [f'<path stroke="{RULE}" d="M{at.bars:.1f} {TOP}V{at.bottom:.1f}"/>']
+    for i, (what, colour, start, length) in enumerate(
+        (("training", TRAIN, 0 * size, size), ("test", TEST, size, held))
+    ):
+        boxes = "".join(
+            _box(at.bars + a * scale, TOP + row * at.row, b * scale, at.thick)
+            for row, (a, b) in enumerate(zip(start, length, strict=True))
+        )
+        x = at.bars + i * 84
+        pieces.append(f'<path fill="{colour}" d="{boxes}{_box(x, at.bottom + 48, 12, 12)}"/>')
+        pieces.append(_text(x + 17, at.bottom + 58, what))
+    pieces.append(_text(at.bars, at.bottom + 16, "0", anchor="middle"))
+    pieces.append(_text(at.bars + SIZES, at.bottom + 16, f"{most:,}", anchor="end"))
+    pieces.append(_text(at.bars + SIZES / 2, at.bottom + 34, "samples", 12, "middle", INK))
+    return pieces
+
+
+def _legend(full: float, at: Layout) -> list[str]:
+    """The darkest shade is `full`, so that many classes with small shares can still be told apart."""
+    y, step = at.bottom + 48, 16
+    pieces = [f'<path fill="{c}" d="{_box(at.left + i * step, y, step, 12)}"/>' for i, c in enumerate(SHADES)]
+    for part in (0, 0.5, 1):
+        pieces.append(_text(at.left + part * step * len(SHADES), y + 26, f"{part * full:.3g}", 10, "middle"))
+    return [*pieces, _text(at.left + step * len(SHADES) + 10, y + 10, "share of the client's training samples")]
+
+
+def _hints(federation: Federation, of_class: np.ndarray, at: Layout) -> list[str]:
     """What the pointer shows over a client's row."""
     pieces = []
-    for i, numbers in enumerate(of_class):
+    for i, (name, numbers) in enumerate(zip(names(federation), of_class, strict=True)):
         most = np.argsort(-numbers, kind="stable")[:5]
         listed = ", ".join(f"class {label}: {numbers[label]:,}" for label in most if numbers[label])
-        name = federation.clients[i] if federation.clients else str(i)
         hint = escape(f"client {name}: {numbers.sum():,} training samples ({listed})")
-        pieces.append(
-            f'<rect x="0" y="{TOP + i * row:.1f}" width="{width:.0f}" height="{row:.1f}" fill="#fff" fill-opacity="0">'
-            f"<title>{hint}</title></rect>"
-        )
+        box = _box(0, TOP + i * at.row, at.size[0], at.row)
+        pieces.append(f'<path fill="#fff" fill-opacity="0" d="{box}"><title>{hint}</title></path>')
     return pieces

@@ -18,7 +18,7 @@ from fedkin.data.federation import Federation, Index
 from fedkin.engines.network import MASK, Network, StackedObjective
 from fedkin.parts import Reply, Sent, Train
 
-EVALUATED = 2**24  # numbers of input looked at in one go when models are scored
+EVALUATED = 2**21  # numbers of input looked at in one go when models are scored
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class Simulation:
     def batch(self, work: Pass, number: int, live: slice, draws: int = 0, masks: bool = True) -> Batch:
         """Batch `number` of the clients in `live`, stacked; 'weight' only where some batch is not full."""
         rows, count = work.rows[number, live], work.count[number, live]  # (m, width), (m,)
-        result: Batch = {"x": self.x[rows], "y": self.y[rows]}
         width = rows.shape[1]
+        result: Batch = {"x": picked(self.x, rows), "y": picked(self.y, rows)}
         if (count < width).any():
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
         if draws:
@@ -275,14 +275,19 @@ class Simulation:
     @torch.no_grad()
     def judged(self, logits: object, model: Model, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Right or wrong, and the loss, of each sample; a prediction that is not finite is wrong."""
-        out = logits(model, {"x": self.x[rows]})  # type: ignore[operator]
-        y = self.y[rows]
-        hit = (out.argmax(-1) == y) & out.isfinite().all(-1)
+        out = logits(model, {"x": picked(self.x, rows)})  # type: ignore[operator]
+        y = picked(self.y, rows)
         cost = F.cross_entropy(out.flatten(0, -2), y.flatten(), reduction="none").view(y.shape)
+        hit = (out.argmax(-1) == y) & cost.isfinite()  # any nan or +inf among the logits makes the loss nan
         return hit.cpu(), cost.cpu().double()
 
     def close(self) -> None:
         self.slots.close()
+
+
+def picked(values: Tensor, rows: Tensor) -> Tensor:
+    """`values[rows]`; index_select copies whole rows, several times faster than indexing by a matrix."""
+    return values.index_select(0, rows.reshape(-1)).view(*rows.shape, *values.shape[1:])
 
 
 def gathered(replies: list[Reply]) -> Reply:

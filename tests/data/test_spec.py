@@ -1,0 +1,102 @@
+import dataclasses
+import json
+
+import pytest
+
+from fedkin.data import Data, parsed
+from fedkin.data.spec import partition_argument, synthetic_arguments
+from fedkin.errors import BadInput
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("iid", ("iid", [])),
+        ("dirichlet:0.5", ("dirichlet", ["0.5"])),
+        ("synthetic:0.5,1", ("synthetic", ["0.5", "1"])),
+        ("synthetic(0.5, 1)", ("synthetic", ["0.5", "1"])),
+        (" synthetic ( 0.5 ,1 ) ", ("synthetic", ["0.5", "1"])),
+        ("synthetic()", ("synthetic", [])),
+        ("natural:", ("natural", [])),
+    ],
+)
+def test_both_ways_to_write_arguments_are_read(text: str, expected: tuple[str, list[str]]) -> None:
+    assert parsed(text) == expected
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        Data(),
+        Data("synthetic(0, 1)", clients=30, samples=50, seed=7),
+        Data("mnist", "dirichlet:0.1", 500, test=0.2, validation=0.1, minimum=2, holdout="official"),
+        Data("some/folder/patients.csv", "natural:hospital", target="diagnosis"),
+    ],
+)
+def test_a_record_survives_json(data: Data) -> None:
+    assert Data(**json.loads(json.dumps(dataclasses.asdict(data)))) == data
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"name": ""}, "name or a path"),
+        ({"name": "mnits"}, "did you mean mnist"),
+        ({"name": "mnist:3"}, "takes no arguments"),
+        ({"name": "synthetic:1"}, "two numbers"),
+        ({"name": "synthetic(a, b)"}, "two numbers"),
+        ({"name": "synthetic(-1, 0)"}, "at least 0"),
+        ({"name": "synthetic(nan, 0)"}, "finite"),
+        ({"partition": "dirchlet:0.5"}, "did you mean dirichlet"),
+        ({"partition": "dirichlet:0"}, "a number above 0, not '0'"),
+        ({"partition": "dirichlet:inf"}, "a number above 0"),
+        ({"partition": "dirichlet:much"}, "a number above 0"),
+        ({"partition": "dirichlet:1,2"}, "one argument, not 2"),
+        ({"partition": "classes:0"}, "at least 1"),
+        ({"partition": "shards:1.5"}, "whole number"),
+        ({"partition": "iid:3"}, "no argument"),
+        ({"partition": "fedmcsa:mnits"}, "did you mean mnist"),
+        ({"partition": 3}, "must be text"),
+        ({"clients": 0}, "'clients' must be a whole number of at least 1"),
+        ({"clients": True}, "'clients'"),
+        ({"clients": 2.0}, "'clients'"),
+        ({"samples": -1}, "'samples'"),
+        ({"minimum": -1}, "'minimum' must be a whole number of at least 0"),
+        ({"seed": None}, "'seed'"),
+        ({"seed": -1}, "'seed'"),
+        ({"seed": 2**32}, "below 2**32 - 1"),
+        ({"test": 1.0}, "'test' must be a fraction"),
+        ({"test": "a"}, "'test' must be a fraction"),
+        ({"validation": -0.1}, "'validation' must be a fraction"),
+        ({"test": 0.5, "validation": 0.5}, "leave nothing to train on"),
+        ({"holdout": "offical"}, "did you mean official"),
+        ({"client": "hospital"}, "own data"),
+        ({"name": "a/b.csv", "client": ""}, "name of a column"),
+        ({"name": "a/b.csv", "client": "ward", "partition": "natural:hospital"}, "two different columns"),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments: dict[str, object], sentence: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        Data(**arguments)  # type: ignore[arg-type]
+    assert sentence in str(refusal.value)
+    assert str(refusal.value)[-1] in ".?"
+
+
+@pytest.mark.parametrize("name", ["a/b", "./mnist", "table.csv", "table.PARQUET", "x.npz", "."])
+def test_paths_are_own_data(name: str) -> None:
+    assert Data(name).own
+    assert not Data("mnist").own
+
+
+def test_partition_arguments_have_defaults() -> None:
+    assert partition_argument("dirichlet") == ("dirichlet", 0.5)
+    assert partition_argument("classes") == ("classes", 2)
+    assert partition_argument("shards(3)") == ("shards", 3)
+    assert partition_argument("natural:hospital") == ("natural", "hospital")
+    assert synthetic_arguments("synthetic") == (0.5, 0.5)
+    assert synthetic_arguments("synthetic:0,1") == (0.0, 1.0)
+
+
+def test_the_dataset_is_named_without_arguments() -> None:
+    assert Data("synthetic(0, 1)").dataset == "synthetic"
+    assert Data("folder/patients.csv").dataset == "patients"
