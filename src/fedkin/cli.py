@@ -27,6 +27,8 @@ from fedkin.progress import Progress
 from fedkin.results import files
 from fedkin.results.table import accuracy_table, comparison_table
 
+WIDTH = 118  # columns a comparison needs; a narrower terminal wraps its lines rather than losing numbers
+
 app = typer.Typer(
     name="fedkin",
     help="Personalised federated learning in which each client learns from its kin.\n\n"
@@ -39,32 +41,69 @@ app = typer.Typer(
 data_app = typer.Typer(help="Look at datasets and how they are divided among clients.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
-DataName = Annotated[str | None, typer.Option("--data", help="A dataset (see 'fedkin data list') or a path to own data. [synthetic]")]
-Partition = Annotated[str | None, typer.Option(help="Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ...")]
+DataName = Annotated[
+    str | None, typer.Option("--data", help="A dataset (see 'fedkin data list') or a path to own data. [synthetic]")
+]
+Partition = Annotated[
+    str | None,
+    typer.Option(help="Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ..."),
+]
 Clients = Annotated[int | None, typer.Option(help="Number of clients.")]
 Samples = Annotated[int | None, typer.Option(help="At most so many training samples a client.")]
-Holdout = Annotated[str | None, typer.Option(help="split: hold out a part of each client's share; official: the official test set. [split]")]
+Holdout = Annotated[
+    str | None,
+    typer.Option(help="split: hold out a part of each client's share; official: the official test set. [split]"),
+]
 Validation = Annotated[float | None, typer.Option(help="Share of each client's samples held out for validation. [0]")]
 DataSeed = Annotated[int | None, typer.Option(help="Seed of the data and their partition. [0]")]
-ClientColumn = Annotated[str | None, typer.Option("--client-column", help="Own data: the column that says whose a sample is.")]
+ClientColumn = Annotated[
+    str | None, typer.Option("--client-column", help="Own data: the column that says whose a sample is.")
+]
 TargetColumn = Annotated[str | None, typer.Option("--target-column", help="Own data: the column of the class.")]
-Model = Annotated[str | None, typer.Option(help="mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, or package.module:Class. [mlr]")]
+Model = Annotated[
+    str | None, typer.Option(help="mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, or package.module:Class. [mlr]")
+]
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds. [100]")]
-Seeds = Annotated[str | None, typer.Option(help="How many seeds (3: seeds 0, 1, 2) or which (as 0,5,7): of initialisation, selection and batches.")]
-Engine = Annotated[str | None, typer.Option(help="stacked (many clients at once) or plain (one after another). [stacked]")]
-Every = Annotated[int | None, typer.Option("--evaluate-every", help="Score every so many rounds. [so that it costs about 15 % of the run]")]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        help="How many seeds (3: seeds 0, 1, 2) or which (as 0,5,7): of initialisation, selection and batches."
+    ),
+]
+Engine = Annotated[
+    str | None, typer.Option(help="stacked (many clients at once) or plain (one after another). [stacked]")
+]
+Every = Annotated[
+    int | None,
+    typer.Option("--evaluate-every", help="Score every so many rounds. [so that it costs about 15 % of the run]"),
+]
 Threads = Annotated[int | None, typer.Option(help="CPU threads. [1 for small models, else the machine's]")]
 Chunk = Annotated[int | None, typer.Option(help="Clients trained at once by the stacked engine: a speed knob only.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda. [cpu]")]
 Out = Annotated[Path | None, typer.Option(help="Folder of the run. [runs/<a new name>]")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, or in the folder given instead of a method.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else, on standard output.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="Change a part's field, as --set train.eta=0.1 or select.fraction=0.2; may be repeated.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run in --out, or in the folder given instead of a method.")
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the summary as JSON, and nothing else, on standard output.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Change a part's field, as --set train.eta=0.1 or select.fraction=0.2; may be repeated."
+    ),
+]
 
 
 @app.command()
 def run(
-    target: Annotated[str, typer.Argument(metavar="METHOD|FILE", help="A method, or a saved experiment.json or .toml, or with --resume the folder of a run.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="METHOD|FILE",
+            help="A method, or a saved experiment.json or .toml, or with --resume the folder of a run.",
+        ),
+    ],
     data: DataName = None,
     partition: Partition = None,
     clients: Clients = None,
@@ -103,7 +142,9 @@ def run(
 
 @app.command()
 def compare(
-    targets: Annotated[list[str], typer.Argument(metavar="METHOD...", help="Methods to compare; Local is always added.")],
+    targets: Annotated[
+        list[str], typer.Argument(metavar="METHOD...", help="Methods to compare; Local is always added.")
+    ],
     data: DataName = None,
     partition: Partition = None,
     clients: Clients = None,
@@ -196,7 +237,9 @@ def from_file(path: Path) -> dict[str, Any]:
 def seeds_of(text: str | None, stored: dict[str, Any]) -> list[int]:
     if text is None:
         several = stored.pop("seeds", None)
-        return several if isinstance(several, list) else list(range(several)) if several else [int(stored.get("seed", 0))]
+        return (
+            several if isinstance(several, list) else list(range(several)) if several else [int(stored.get("seed", 0))]
+        )
     try:
         numbers = [int(word) for word in text.split(",") if word.strip()]
     except ValueError:
@@ -204,7 +247,10 @@ def seeds_of(text: str | None, stored: dict[str, Any]) -> list[int]:
     if len(numbers) == 1 and "," not in text:
         require(numbers[0] >= 1, f"--seeds must be at least 1, not {text}.")
         return list(range(numbers[0]))
-    require(numbers and min(numbers) >= 0 and len(set(numbers)) == len(numbers), f"--seeds: '{text}' is not a list of different seeds.")
+    require(
+        numbers and min(numbers) >= 0 and len(set(numbers)) == len(numbers),
+        f"--seeds: '{text}' is not a list of different seeds.",
+    )
     return numbers
 
 
@@ -267,10 +313,12 @@ def finish(plan: list[comparing.Arm], folder: Path, federation: Any, resume: boo
     if as_json:
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     else:
-        show = Console()
+        show = Console(width=max(WIDTH, Console().width))
         show.print(comparison_table(summary) if "methods" in summary else accuracy_table(summary))
     page = written_report(folder, screen)
-    screen.print(f"The run is in {folder}" + (f", its report is {page}" if page else ""), highlight=False, soft_wrap=True)
+    screen.print(
+        f"The run is in {folder}" + (f", its report is {page}" if page else ""), highlight=False, soft_wrap=True
+    )
 
 
 def written_report(folder: Path, screen: Console) -> Path | None:
@@ -328,7 +376,7 @@ def data_list() -> None:
 
     table = Table("name", "what it is", "from", "here", box=None, pad_edge=False)
     for row in datasets():
-        table.add_row(row.name, row.description, ", ".join(row.sources), "yes" if row.available else "no")
+        table.add_row(row.name, row.description, ", ".join(row.sources), "yes" if row.offline else "no")
     Console().print(table)
 
 
@@ -378,7 +426,11 @@ def main() -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR):
             raise
         where = f" at {error.filename}" if error.filename else ""
-        advice = "free some space and go on with --resume" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "choose another --out"
+        advice = (
+            "free some space and go on with --resume"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT)
+            else "choose another --out"
+        )
         code = complained(f"Cannot write{where}: {os.strerror(error.errno)}; {advice}.")
     sys.exit(code or 0)
 

@@ -1,8 +1,8 @@
 """Several methods and seeds side by side, always with training alone; and where their runs lie.
 
-    runs/<name>/<method>/seed-<k>/     one run
-    runs/<name>/<method>/summary.json  its seeds together
-    runs/<name>/summary.json           everything: the methods, and each against Local
+runs/<name>/<method>/seed-<k>/     one run
+runs/<name>/<method>/summary.json  its seeds together
+runs/<name>/summary.json           everything: the methods, and each against Local
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ def check_resumable(arm: Arm, warn: Callable[[str], None]) -> None:
                 f"{short(asked[name])} here); choose another --out."
             )
     if stored["rounds"] != asked["rounds"]:
-        require(asked["rounds"] > stored["rounds"], f"{arm.folder} was begun for {stored['rounds']} rounds; ask for more, not {asked['rounds']}.")
+        require(
+            asked["rounds"] > stored["rounds"],
+            f"{arm.folder} was begun for {stored['rounds']} rounds; ask for more, not {asked['rounds']}.",
+        )
         require(
             arm.experiment.method.select.extends,
             f"The schedule of {arm.experiment.method.name} depends on the number of rounds, so a run of "
@@ -114,7 +117,7 @@ def check_resumable(arm: Arm, warn: Callable[[str], None]) -> None:
     for name, now in versions().items():
         then = resolved.get("versions", {}).get(name)
         if then != now:
-            warn(f"This run was begun with {name} {then} and goes on with {now}; its numbers may differ in the last digits.")
+            warn(f"This run was begun with {name} {then} and goes on with {now}; its last digits may differ.")
 
 
 def short(value: object) -> str:
@@ -153,7 +156,7 @@ def summarised(folder: Path, plan: list[Arm]) -> dict[str, Any]:
         methods[name] = metrics.merged([Run(path).summary for path in runs])
         files.write_json(folder / name / "summary.json", methods[name])
     if len(methods) == 1:
-        summary = next(iter(methods.values()))
+        summary: dict[str, Any] = next(iter(methods.values()))
     else:
         summary = {"methods": methods, "against_local": {}}
         for name in methods:

@@ -95,8 +95,8 @@ def parsed(text: str) -> Any:
 
 
 def with_settings(part: P, settings: list[str]) -> P:
-    """The part with every 'path=value' applied. `steps` and `epochs` exclude each other, so setting one clears the other;
-    so do `count` and `fraction`."""
+    """The part with every 'path=value' applied. `steps` and `epochs` exclude each other, so setting one clears the
+    other; so do `count` and `fraction`."""
     for setting in settings:
         path, equals, text = setting.partition("=")
         require(equals and path, f"'{setting}' should look like part.field=value, as in train.eta=0.1.")

@@ -1,7 +1,7 @@
 """An experiment: what is learned from what by which method; and `run`, which plays it to the end.
 
-    import fedkin as fk
-    result = fk.run(fk.Experiment(data=fk.Data("synthetic"), model="mlr", method=fk.methods.fedavg(), rounds=100))
+import fedkin as fk
+result = fk.run(fk.Experiment(data=fk.Data("synthetic"), model="mlr", method=fk.methods.fedavg(), rounds=100))
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 @dataclass(frozen=True)
 class Experiment:
-    """`data` is a `Data` or a ready `Federation`; `model` a name ("mlr", "dnn:100", "package.module:Class") or a module.
+    """`data` is a `Data` or a ready `Federation`; `model` a name ("mlr", "dnn:100", "package.module:Class") or a
+    module.
 
     `seed` is of initialisation, selection and batches; the data have a seed of their own (`Data.seed`). None for
     `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is recorded.
@@ -136,7 +137,11 @@ class Result:
         import pandas as pd
 
         fed = self.federation
-        table = {"client": list(fed.clients) or list(range(fed.n)), "train": fed.train.sizes, "test": fed.test.sizes}
+        table = {
+            "client": list(fed.clients) or [str(i) for i in range(fed.n)],
+            "train": fed.train.sizes,
+            "test": fed.test.sizes,
+        }
         return pd.DataFrame(table | dict(self.accuracies))
 
 
@@ -214,16 +219,14 @@ class Playing:
     def played(self, resume: bool) -> Result:
         state = self.resumed() if resume else self.started()
         method, rounds = self.experiment.method, self.experiment.rounds
-        state = loop(
-            method, self.task, self.engine, state, lambda r: r % self.every == 0 or r == rounds, self.heard
-        )
+        state = loop(method, self.task, self.engine, state, lambda r: r % self.every == 0 or r == rounds, self.heard)
         finished = state.round >= rounds
         if self.place:
             self.save(state)
         summary = self.summary(state)
         final = self.final_models(state)
         if self.place and finished:
-            tensors = tree.flat({kind: model for kind, model in final.items()})
+            tensors = tree.flat(final)
             files.write_tensors(self.place / "models.safetensors", tensors)
             files.write_json(self.place / "summary.json", summary)
         accuracies = {kind: score.accuracy.numpy() for kind, score in self.last.items() if len(score.count) > 1}
@@ -233,6 +236,9 @@ class Playing:
     def started(self) -> State:
         if self.place:
             self.place.mkdir(parents=True, exist_ok=True)
+            fed = self.engine.federation
+            sizes = {"train": fed.train.sizes.tolist(), "test": fed.test.sizes.tolist()}
+            files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes)
             files.write_json(self.place / "experiment.json", self.about)
         self.prepare()
         return begun(self.experiment.method, self.task, self.experiment.seed)
@@ -249,7 +255,8 @@ class Playing:
         }
 
     def resumed(self) -> State:
-        assert self.place is not None and self.recorder is not None
+        assert self.place is not None
+        assert self.recorder is not None
         self.prepare()
         for scratch in self.place.glob("slots-*"):
             if self.engine.slots.folder != scratch:
@@ -306,7 +313,8 @@ class Playing:
 
     def save(self, state: State) -> None:
         """A checkpoint; one that takes long is made less often, so that saving stays under a tenth of the run."""
-        assert self.place is not None and self.recorder is not None
+        assert self.place is not None
+        assert self.recorder is not None
         start = time.monotonic()
         self.time["total_s"] = start - self.began
         record.save_checkpoint(self.place, state, self.engine.slots.values, self.recorder, self.time)
@@ -364,9 +372,7 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
     )
     threads = experiment.threads or default_threads(engine)
     torch.set_num_threads(threads)
-    task = Task(
-        federation.n, federation.train.sizes, experiment.rounds, engine.network.model, engine.network.loss
-    )
+    task = Task(federation.n, federation.train.sizes, experiment.rounds, engine.network.model, engine.network.loss)
     try:
         yield engine, task, threads
     finally:

@@ -5,9 +5,10 @@
     keep         whose update counts?
     collaborate  what does each client get back?
 
-A part is a frozen dataclass whose fields are its paper's hyper-parameters. It stores nothing on itself: the server holds
-one *slot* (a nested dictionary of tensors) for each of select, keep and collaborate, and hands it in and takes it back.
-What a client keeps to itself is in private slots that belong to the engine; a server part sees only what a client sends.
+A part is a frozen dataclass whose fields are its paper's hyper-parameters. It stores nothing on itself: the server
+holds one *slot* (a nested dictionary of tensors) for each of select, keep and collaborate, hands it in and takes it
+back. What a client keeps to itself is in private slots that belong to the engine; a server part sees only what a client
+sends.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ class Select(Part):
 class Descent:
     """A step that is affine in the gradient, declared so that an engine may fuse it:
 
-    v <- momentum v + grad(model) + decay model + pull (model - towards) + sum(plus) - sum(minus);  model <- model - rate v
+    v <- momentum v + grad(model) + decay model + pull (model - towards) + sum(plus) - sum(minus)
+    model <- model - rate v
 
     All names are those of models in the carry; the velocity of `model` is carried as 'velocity of <model>'.
     """
@@ -200,7 +202,7 @@ class Train(Part):
         return {"model": model} if own else {}
 
     def prepare(self, x: Tensor, y: Tensor) -> Message | None:
-        """What a client sends once, before round 1; every client then finds the pool of all of them in what it is sent."""
+        """What a client sends once, before round 1; every client then finds the pool of all in what it is sent."""
         return None
 
     def descents(self) -> tuple[Descent, ...]:
@@ -270,7 +272,7 @@ class Collaborate(Part):
 
 @dataclass(frozen=True)
 class Method(Part):
-    """Four parts, and who trains and receives. `trains="everyone"`: also clients that were not selected train each round."""
+    """Four parts, and who trains and receives. `trains="everyone"`: also clients that were not selected train."""
 
     name: str
     select: Select

@@ -41,7 +41,9 @@ class Progress:
             self.bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.screen.is_terminal:
             self.bar.stop()
         if self.before is not None:
@@ -62,28 +64,31 @@ class Progress:
         task = None
         if self.screen.is_terminal:
             task = self.bar.add_task(title, total=arm.experiment.rounds, seen="")
-        seen = {"accuracy": "", "shown": time.monotonic()}
-        clock = {"start": time.monotonic(), "clients": 0, "first": 0}
+        accuracy = ""
+        start = shown = time.monotonic()
+        clients = first = 0
 
         def heard(tick: Tick) -> bool:
-            clock["clients"] += tick.trained
-            clock["first"] = clock["first"] or tick.round
+            nonlocal accuracy, shown, clients, first
+            clients += tick.trained
+            first = first or tick.round
             if tick.accuracy:
-                seen["accuracy"] = headline(tick.accuracy)
+                accuracy = headline(tick.accuracy)
             if tick.dropped:
                 self.warn(f"Round {tick.round}: {len(tick.dropped)} uploads were not finite and count for nothing.")
             now = time.monotonic()
-            speed = clock["clients"] / max(now - clock["start"], 1e-9)
+            speed = clients / max(now - start, 1e-9)
             last = tick.round == tick.rounds
             if task is not None:
-                words = f"{seen['accuracy']} {speed:,.0f} clients/s"
+                words = f"{accuracy} {speed:,.0f} clients/s"
                 self.bar.update(task, completed=tick.round, seen=words, refresh=last)
-            elif last or now - float(seen["shown"]) > QUIET_SECONDS:
-                seen["shown"] = now
-                rounds = tick.round - clock["first"] + 1
-                left = (now - clock["start"]) / rounds * (tick.rounds - tick.round)
-                words = f"{title}: round {tick.round}/{tick.rounds} {seen['accuracy']} {speed:,.0f} clients/s"
-                self.screen.print(words + ("" if last else f", about {left:.0f} s left"), highlight=False, soft_wrap=True)
+            elif last or now - shown > QUIET_SECONDS:
+                shown = now
+                left = (now - start) / (tick.round - first + 1) * (tick.rounds - tick.round)
+                words = f"{title}: round {tick.round}/{tick.rounds} {accuracy} {speed:,.0f} clients/s"
+                self.screen.print(
+                    words + ("" if last else f", about {left:.0f} s left"), highlight=False, soft_wrap=True
+                )
             return not self.stopping
 
         return heard
@@ -91,5 +96,9 @@ class Progress:
 
 def headline(accuracy: dict[str, dict[str, float | None]]) -> str:
     """The accuracies a person looks at, labelled."""
-    shown = [f"{kind} {values['micro']:.3f}" for kind, values in accuracy.items() if "/" not in kind and values["micro"] is not None]
+    shown = [
+        f"{kind} {values['micro']:.3f}"
+        for kind, values in accuracy.items()
+        if "/" not in kind and values["micro"] is not None
+    ]
     return "micro " + ", ".join(shown) if shown else ""

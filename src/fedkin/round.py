@@ -123,8 +123,8 @@ def overlaid(current: Model, sent: Sent) -> Model:
 
 
 def scores(method: Method, task: Task, engine: Simulation, state: State, received: Model | None) -> dict[str, Score]:
-    """How good the models are now: `recv`, `post`, `global`, on every client's own test samples (and, as 'kind/validation',
-    on its validation samples), and `test`, the one model on the common test set."""
+    """How good the models are now: `recv`, `post`, `global`, on every client's own test samples (and, as
+    'kind/validation', on its validation samples), and `test`, the one model on the common test set."""
     federation = engine.federation
     indices = {"": federation.test}
     if federation.validation is not None:
@@ -184,5 +184,3 @@ def loop(
         if not heard(state, log, found):
             break
     return state
-
-

@@ -96,37 +96,40 @@ def test_seeds_change_the_partition() -> None:
     assert not same(first.train, other.train)
 
 
-class TestOfficialHoldout:
-    @pytest.fixture(scope="class")
-    def federation(self) -> Federation:
-        return divide(samples(), Data("mnist", "dirichlet:0.3", 10, holdout="official", validation=0.1, samples=30))
+@pytest.fixture(scope="module")
+def official() -> Federation:
+    return divide(samples(), Data("mnist", "dirichlet:0.3", 10, holdout="official", validation=0.1, samples=30))
 
-    def test_the_training_split_is_divided(self, federation: Federation) -> None:
-        assert federation.train.rows.max() < 800
-        assert federation.validation is not None
-        assert federation.validation.rows.max() < 800
-        assert federation.train.sizes.max() == 30
 
-    def test_the_test_split_is_common(self, federation: Federation) -> None:
-        assert federation.common is not None
-        assert federation.common.tolist() == list(range(800, 1000))
+def test_the_official_training_split_is_divided(official: Federation) -> None:
+    assert official.train.rows.max() < 800
+    assert official.validation is not None
+    assert official.validation.rows.max() < 800
+    assert official.train.sizes.max() == 30
 
-    def test_clients_share_it_by_class_proportions(self, federation: Federation) -> None:
-        assert disjoint(federation)
-        assert sorted(federation.test.rows.tolist()) == list(range(800, 1000))
-        whole = divide(samples(), Data("mnist", "dirichlet:0.3", 10, holdout="official"))
-        assert same(whole.test, federation.test)  # neither the cap nor the validation part matters
-        train = torch.stack([torch.bincount(federation.y[rows], minlength=5) for rows in whole.train.lists()])
-        test = torch.stack([torch.bincount(federation.y[rows], minlength=5) for rows in whole.test.lists()])
-        exact = train / train.sum(0) * test.sum(0)
-        assert ((test - exact).abs() < 1).all()
 
-    def test_it_needs_an_official_split(self) -> None:
-        for without in (samples(official=None), samples(official=1000)):
-            with pytest.raises(BadInput, match="no official test split"):
-                divide(without, Data("mnist", "iid", 10, holdout="official"))
-        with pytest.raises(BadInput, match="synthetic has no official test split"):
-            load(Data("synthetic", clients=3, holdout="official"))
+def test_the_official_test_split_is_common(official: Federation) -> None:
+    assert official.common is not None
+    assert official.common.tolist() == list(range(800, 1000))
+
+
+def test_clients_share_the_official_test_split_by_class_proportions(official: Federation) -> None:
+    assert disjoint(official)
+    assert sorted(official.test.rows.tolist()) == list(range(800, 1000))
+    whole = divide(samples(), Data("mnist", "dirichlet:0.3", 10, holdout="official"))
+    assert same(whole.test, official.test)  # neither the cap nor the validation part matters
+    train = torch.stack([torch.bincount(official.y[rows], minlength=5) for rows in whole.train.lists()])
+    test = torch.stack([torch.bincount(official.y[rows], minlength=5) for rows in whole.test.lists()])
+    exact = train / train.sum(0) * test.sum(0)
+    assert ((test - exact).abs() < 1).all()
+
+
+def test_an_official_holdout_needs_an_official_split() -> None:
+    for without in (samples(official=None), samples(official=1000)):
+        with pytest.raises(BadInput, match="no official test split"):
+            divide(without, Data("mnist", "iid", 10, holdout="official"))
+    with pytest.raises(BadInput, match="synthetic has no official test split"):
+        load(Data("synthetic", clients=3, holdout="official"))
 
 
 @given(seats=st.integers(0, 500), votes=st.lists(st.integers(0, 100), min_size=1, max_size=30).filter(any))

@@ -33,7 +33,8 @@ def number(sizes: np.ndarray, batch: int, steps: int | None, epochs: int | None,
     if steps is not None:
         return np.full(len(sizes), steps, dtype=np.int64)
     assert epochs is not None
-    return np.maximum(1, epochs * -(-sizes // batch) // per_step)
+    found: np.ndarray = np.maximum(1, epochs * -(-sizes // batch) // per_step)
+    return found
 
 
 def planned(
@@ -94,11 +95,9 @@ def shuffled(
     return rows, count
 
 
-def cyclic(
-    sizes: np.ndarray, round: int, width: int, batch: int, wanted: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def cyclic(sizes: np.ndarray, round: int, width: int, batch: int, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A fixed, unshuffled list of batches, gone on with from round to round (as pFedMe's code does)."""
-    m, most = len(sizes), int(wanted.max())
+    most = int(wanted.max())
     k = np.arange(most)[None, :]  # (1, K)
     batches = -(-sizes // batch)[:, None]  # (m, 1)
     start = ((round - 1) * wanted[:, None] + k) % batches * batch  # (m, K)

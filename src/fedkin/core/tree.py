@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -88,7 +88,7 @@ def finite(stack: Model) -> Tensor:
     return torch.stack(checks).all(0)
 
 
-def flat(nested: dict[str, object], prefix: str = "") -> dict[str, Tensor]:
+def flat(nested: Mapping[str, object], prefix: str = "") -> dict[str, Tensor]:
     """A nested dictionary of tensors as one level, names joined by '/'; empty dictionaries vanish."""
     result: dict[str, Tensor] = {}
     for name, value in nested.items():

@@ -6,6 +6,9 @@ less overhead and, for convolutions, may choose the faster of two ways. What is 
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -86,11 +89,12 @@ def convolved(layer: nn.Conv2d, x: Tensor, weight: Tensor, bias: Tensor) -> Tens
     Measured on CPU: groups of 1 or a multiple of 8 channels ran 1.6x faster together, others 1.3x faster apart.
     """
     m, batch = x.shape[:2]
-    options = (layer.stride, layer.padding, layer.dilation)
+    convolve: Any = partial(F.conv2d, stride=layer.stride, padding=layer.padding, dilation=layer.dilation)
     fits = layer.in_channels in (1, 8, 16) and layer.out_channels % 8 == 0 and layer.groups == 1
     if m > 1 and (fits or x.is_cuda):
         together = x.transpose(0, 1).reshape(batch, -1, *x.shape[3:])  # (B, m C, H, W)
-        out = F.conv2d(together, weight.flatten(0, 1), bias.flatten(), *options, groups=m * layer.groups)
-        return out.unflatten(1, (m, -1)).transpose(0, 1)
-    apart = [F.conv2d(x[i], weight[i], bias[i], *options, groups=layer.groups) for i in range(m)]
+        out: Tensor = convolve(together, weight.flatten(0, 1), bias.flatten(), groups=m * layer.groups)
+        result: Tensor = out.unflatten(1, (m, -1)).transpose(0, 1)
+        return result
+    apart = [convolve(x[i], weight[i], bias[i], groups=layer.groups) for i in range(m)]
     return apart[0][None] if m == 1 else torch.stack(apart)

@@ -38,7 +38,9 @@ class Network:
         require(self.model, "The model has no trainable parameters, so there is nothing to learn.")
         for parameter in self.module.parameters():
             parameter.requires_grad_(False)
-        self.dropouts = {name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)}
+        self.dropouts = {
+            name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
+        }
         self.masks = self.probed(sample, batch)
         self.layers = layers.known(self.module, set(self.model))
         self.vmapped = vmap(self.logits)

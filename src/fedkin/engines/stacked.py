@@ -57,18 +57,17 @@ class Stacked(Simulation):
         did = (sizes, torch.from_numpy(steps), torch.full((len(sizes),), rate))
         size, taken, rates = (value.to(self.device, self.dtype) for value in did)
 
-        def end(carry, sent, mine, size, taken, rate):  # type: ignore[no-untyped-def]
-            return part.end(carry, sent, mine, Work(size, taken, rate))
-
         if sent is None:
-            return vmap(lambda c, m, *w: end(c, None, m, *w))(carry, mine, size, taken, rates)  # type: ignore[no-any-return]
-        return vmap(end)(carry, sent, mine, size, taken, rates)  # type: ignore[no-any-return]
+            alone = vmap(lambda c, m, *w: part.end(c, None, m, Work(*w)))
+            return alone(carry, mine, size, taken, rates)
+        ended = vmap(lambda c, s, m, *w: part.end(c, s, m, Work(*w)))
+        return ended(carry, sent, mine, size, taken, rates)
 
     def chunk_personal(self, part: Train, sent: Message | None, mine: Message, batch: Batch) -> Model:
         judged = part.personal_model
         if sent is None:
-            return vmap(lambda m, b: judged(None, m, b, self.network))(mine, batch)  # type: ignore[no-any-return]
-        return vmap(lambda s, m, b: judged(s, m, b, self.network))(sent, mine, batch)  # type: ignore[no-any-return]
+            return vmap(lambda m, b: judged(None, m, b, self.network))(mine, batch)
+        return vmap(lambda s, m, b: judged(s, m, b, self.network))(sent, mine, batch)
 
     def stepped(self, part: Train, carry: Message, some: tuple[Batch, ...], rate: float) -> Message:
         """One step of every client: fused where the part only declares descents, as it stands where it is elementwise,
@@ -79,7 +78,7 @@ class Stacked(Simulation):
             return carry
         if part.elementwise:
             return part.step(carry, some, self.stacked_objective, rate)
-        return vmap(lambda c, b: part.step(c, b, self.network, rate))(carry, some)  # type: ignore[no-any-return]
+        return vmap(lambda c, b: part.step(c, b, self.network, rate))(carry, some)
 
     @torch.no_grad()
     def descend(self, descent: Descent, carry: Message, batch: Batch, rate: float) -> None:
@@ -110,6 +109,9 @@ class Stacked(Simulation):
 
 
 def segments(steps: list[int]) -> list[tuple[int, int, int]]:
-    """(first step, last step + 1, clients still training) for counts in descending order: 5, 5, 2 -> (0, 2, 3), (2, 5, 2)."""
+    """(first step, last step + 1, clients still training), for counts in descending order.
+
+    5, 5, 2 -> (0, 2, 3), (2, 5, 2)
+    """
     ends = [0, *sorted(set(steps))]
     return [(first, last, sum(count > first for count in steps)) for first, last in pairwise(ends)]

@@ -1,4 +1,7 @@
-"""FedProx (Li et al. 2020): FedAvg whose clients are pulled towards the model they received, g(theta) + lam (theta - W)."""
+"""FedProx (Li et al. 2020): FedAvg whose clients are pulled towards the model they received.
+
+The local gradient is g(theta) + lam (theta - W); the paper's mu is lam here.
+"""
 
 from fedkin.collaborate import Mean
 from fedkin.keep import Everyone

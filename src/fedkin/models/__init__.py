@@ -1,6 +1,6 @@
 """Networks, built for the data's shape and classes. `build("dnn:100", shape, classes)`; any module by import path.
 
-All are plain sequences, so that the stacked engine can run many clients' copies at once, and have no running statistics.
+All are plain sequences without running statistics, so that the stacked engine can run many clients' copies at once.
 """
 
 from __future__ import annotations
@@ -92,13 +92,16 @@ def build(spec: str, shape: Shape, classes: int, seed: int, vocabulary: int | No
         torch.manual_seed(key(seed, "init") >> 1)
         if name not in MODELS:
             return imported(spec, shape, classes)
-        require(vocabulary is None, f"Model '{name}' takes numbers, but these data are text; give a module of your own.")
+        require(
+            vocabulary is None, f"Model '{name}' takes numbers, but these data are text; give a module of your own."
+        )
         try:
             values = [word if name == "cnn" else int(word) for word in words]
         except ValueError:
             raise BadInput(f"'{spec}': the sizes of a model are whole numbers, as in mlp:200,200.") from None
         require(
-            all(isinstance(value, str) or value > 0 for value in values), f"'{spec}': the sizes of a model are positive."
+            all(isinstance(value, str) or value > 0 for value in values),
+            f"'{spec}': the sizes of a model are positive.",
         )
         try:
             signature(MODELS[name]).bind(shape, classes, *values)
@@ -108,7 +111,8 @@ def build(spec: str, shape: Shape, classes: int, seed: int, vocabulary: int | No
 
 
 def imported(spec: str, shape: Shape, classes: int) -> nn.Module:
-    """A module by import path, 'package.module:Name'; called with (shape, classes) if it takes two arguments, else with none."""
+    """A module by import path, 'package.module:Name'; called with (shape, classes) if it takes two arguments, else
+    with none."""
     if ":" not in spec:
         raise unknown("model", spec, MODELS)
     path, _, name = spec.partition(":")

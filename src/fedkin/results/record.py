@@ -1,6 +1,7 @@
 """What one run leaves in its folder, and how it is cut back to a checkpoint.
 
     experiment.json      the resolved experiment, with versions, engine, chunk, threads
+    clients.json         what the clients are called, and how many samples they have
     rounds.jsonl         a line a round; on evaluated rounds with the accuracies
     selected.bin         int32: who was selected, round after round (how many: 'selected' in rounds.jsonl)
     accuracy-<kind>.bin  float64: a row of all clients' accuracies an evaluated round
@@ -8,8 +9,8 @@
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
     summary.json         written when the run is done
 
-rounds.jsonl and the arrays are only ever appended to. A checkpoint stores their lengths, so that resuming cuts them back
-to the same round.
+rounds.jsonl and the arrays are only ever appended to. A checkpoint stores their lengths, so that resuming cuts them
+back to the same round.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ def averages(score: Score) -> dict[str, float | None]:
     have = score.count > 0
     if not have.any():
         return {"macro": None, "micro": None}
-    return {"macro": float(score.accuracy[have].mean()), "micro": float(score.correct.sum() / score.count.sum().double())}
+    return {
+        "macro": float(score.accuracy[have].mean()),
+        "micro": float(score.correct.sum() / score.count.sum().double()),
+    }
 
 
 def mean_loss(score: Score) -> float | None:

@@ -4,45 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 KINDS = ("post", "global", "recv", "test")
+
+LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
 
 def percent(value: float | None, spread: float | None = None) -> str:
     if value is None:
         return "-"
-    return f"{100 * value:.2f}" + ("" if not spread else f" ± {100 * spread:.2f}")
+    return f"{100 * value:.2f}" + ("" if spread is None else f"±{100 * spread:.2f}")
 
 
 def accuracy_table(summary: dict[str, Any]) -> Table:
     """One method: every kind, average and statistic, in percent."""
     seeds, every = summary["seeds"], summary["evaluate_every"]
     title = f"{summary['method']}: accuracy in %, {summary['rounds']} rounds scored every {every}, seeds {seeds}"
-    table = Table("kind", "average", "last", "last 10", "best", "by validation", title=title, title_justify="left")
+    table = Table("kind", "average", "last", "last 10", "best", "by validation", title=title, **LOOK)
     for kind in (kind for kind in KINDS if kind in summary["accuracy"]):
         for average, values in summary["accuracy"][kind].items():
             spread = summary.get("spread", {}).get(kind, {}).get(average, {})
             cells = [percent(values[name], spread.get(name)) for name in ("last", "last10", "best", "validated")]
             table.add_row(kind, average, *cells)
     cost, time = summary["cost"], summary["time"]
-    table.caption = f"{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a seed"
-    table.caption_justify = "left"
+    table.caption = (
+        f"{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a seed"
+    )
     return table
 
 
 def comparison_table(summary: dict[str, Any]) -> Table:
-    """Methods side by side, by the last 10 scored rounds; how many clients are better and worse off than alone."""
+    """Methods side by side, by the last round; how many clients are better and worse off than alone."""
     methods = summary["methods"]
     first = next(iter(methods.values()))
     title = (
-        f"Accuracy in %, mean ± spread over {len(first['seeds'])} seed(s); last 10 of the rounds scored every "
-        f"{first['evaluate_every']}, {first['rounds']} rounds"
+        f"Accuracy in % after {first['rounds']} rounds, mean ± standard deviation over {len(first['seeds'])} seed(s)"
     )
     columns = ["method", "post macro", "post micro", "global macro", "global micro"]
     test = any("test" in method["accuracy"] for method in methods.values())
     columns += ["test"] if test else []
-    table = Table(*columns, "better off", "worse off", "than alone", "uploads", "seconds", title=title, title_justify="left")
+    table = Table(*columns, "better", "worse", "than alone", "uploads", "seconds", title=title, **LOOK)
+    for column in table.columns[1:]:
+        column.justify, column.no_wrap = "right", True
     for name, method in methods.items():
         cells = [cell(method, kind, average) for kind in ("post", "global") for average in ("macro", "micro")]
         cells += [cell(method, "test", "micro")] if test else []
@@ -52,15 +57,15 @@ def comparison_table(summary: dict[str, Any]) -> Table:
             share = [f"{100 * against['better']:.0f} %", f"{100 * against['worse']:.0f} %", against["verdict"]]
         table.add_row(name, *cells, *share, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
     table.caption = (
-        "post: each client's model after local training (for one-model methods the common model, fine-tuned); global: the "
-        "common model. macro: mean over clients; micro: over samples. Better and worse off: share of clients whose last post "
-        "accuracy is above or below their own when training alone; the verdict is a paired test over clients and seeds."
+        "post: each client's model after local training (for one-model methods the common model, fine-tuned); global: "
+        "the common model. macro: mean over clients; micro: over samples. Better and worse: share of clients whose "
+        "last post accuracy is above or below their own when training alone; the verdict is a paired test over clients "
+        "and seeds."
     )
-    table.caption_justify = "left"
     return table
 
 
 def cell(method: dict[str, Any], kind: str, average: str) -> str:
     if kind not in method["accuracy"]:
         return "-"
-    return percent(method["accuracy"][kind][average]["last10"], method["spread"][kind][average]["last10"])
+    return percent(method["accuracy"][kind][average]["last"], method["spread"][kind][average]["last"])

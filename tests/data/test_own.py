@@ -1,0 +1,311 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fedkin.data import Data, from_clients, load
+from fedkin.errors import BadInput
+
+
+def frame(rows: int = 40, clients: int = 4, seed: int = 0) -> pd.DataFrame:
+    gen = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": gen.normal(50, 10, rows),
+            "dose": gen.integers(0, 5, rows),
+            "client": [f"ward {i % clients}" for i in range(rows)],
+            "label": gen.choice(["well", "ill", "cured"], rows),
+        }
+    )
+
+
+def written(table: pd.DataFrame, path: Path) -> str:
+    if path.suffix == ".csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path)
+    return str(path)
+
+
+def refused(name: str | Path, **more: str) -> str:
+    with pytest.raises(BadInput) as raised:
+        load(Data(str(name), **more))  # type: ignore[arg-type]
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_one_table_with_a_column_of_clients(tmp_path: Path, suffix: str) -> None:
+    table = frame()
+    federation = load(Data(written(table, tmp_path / f"patients{suffix}")))
+    assert federation.name == "patients"
+    assert federation.clients == ("ward 0", "ward 1", "ward 2", "ward 3")
+    assert federation.classes == 3
+    assert federation.source["labels"] == ["cured", "ill", "well"]
+    np.testing.assert_array_equal(federation.x.numpy(), table[["age", "dose"]].to_numpy(np.float32))  # as given
+    assert [federation.source["labels"][y] for y in federation.y.tolist()] == table["label"].tolist()  # type: ignore[index]
+    for i, (train, test) in enumerate(zip(federation.train.lists(), federation.test.lists(), strict=True)):
+        assert sorted(torch.cat([train, test]).tolist()) == list(range(i, 40, 4))
+
+
+def test_columns_can_be_named(tmp_path: Path) -> None:
+    name = written(frame().rename(columns={"client": "hospital", "label": "outcome"}), tmp_path / "t.csv")
+    for data in (
+        Data(name, client="hospital", target="outcome"),
+        Data(name, "natural:hospital", target="outcome"),
+    ):
+        assert load(data).n == 4
+        assert load(data).shape == (2,)
+
+
+def test_a_table_can_be_divided_otherwise(tmp_path: Path) -> None:
+    name = written(frame().drop(columns="client"), tmp_path / "t.csv")
+    assert load(Data(name, "iid", clients=5)).n == 5
+    with_clients = written(frame(), tmp_path / "u.csv")
+    assert load(Data(with_clients, "dirichlet:1", clients=3)).shape == (2,)  # the column of clients is no feature
+
+
+def test_a_folder_with_a_file_a_client(tmp_path: Path) -> None:
+    for i, suffix in enumerate((".csv", ".parquet")):
+        written(frame(10 + i).drop(columns="client"), tmp_path / f"site{i}{suffix}")
+    table = frame(12).drop(columns=["client", "label"])
+    np.savez(tmp_path / "site2.npz", x=table.to_numpy(), y=np.array(["ill"] * 12))
+    (tmp_path / "notes.txt").write_text("not data")
+    (tmp_path / "site2.npz").rename(tmp_path / "other.txt")
+    federation = load(Data(str(tmp_path)))
+    assert federation.clients == ("site0", "site1")
+    assert (federation.train.sizes + federation.test.sizes).tolist() == [10, 11]
+
+
+def test_a_folder_of_npz_files(tmp_path: Path) -> None:
+    gen = np.random.default_rng(0)
+    for name in "ab":
+        np.savez(tmp_path / f"{name}.npz", x=gen.normal(size=(8, 1, 4, 4)), y=gen.integers(0, 3, 8))
+    federation = load(Data(str(tmp_path)))
+    assert federation.shape == (1, 4, 4)
+    assert federation.clients == ("a", "b")
+
+
+def test_a_folder_of_tables_with_a_column_of_clients(tmp_path: Path) -> None:
+    written(frame(20, 2), tmp_path / "part0.csv")
+    written(frame(20, 4, seed=1), tmp_path / "part1.csv")
+    federation = load(Data(str(tmp_path), client="client"))
+    assert federation.clients == ("ward 0", "ward 1", "ward 2", "ward 3")
+    assert (federation.train.sizes + federation.test.sizes).tolist() == [15, 15, 5, 5]
+
+
+def test_npz(tmp_path: Path) -> None:
+    gen = np.random.default_rng(0)
+    x, y, client = gen.normal(size=(30, 5)), gen.integers(0, 3, 30), np.repeat([7, 8, 9], 10)
+    np.savez(tmp_path / "d.npz", x=x, y=y, client=client)
+    federation = load(Data(str(tmp_path / "d.npz")))
+    assert federation.clients == ("7", "8", "9")
+    np.testing.assert_array_equal(federation.x.numpy(), x.astype(np.float32))
+    np.testing.assert_array_equal(federation.y.numpy(), y)
+
+
+def test_clients_without_samples_are_left_out(tmp_path: Path) -> None:
+    written(frame(10).drop(columns="client"), tmp_path / "full.csv")
+    written(frame(10).drop(columns="client").head(0), tmp_path / "void.csv")
+    federation = load(Data(str(tmp_path)))
+    assert federation.clients == ("full",)
+    assert federation.left_out == ("void",)
+
+    table = frame()
+    table["client"] = pd.Categorical(table["client"], categories=[*sorted(set(table["client"])), "ward 9"])
+    assert load(Data(written(table, tmp_path / "t.parquet"))).left_out == ("ward 9",)
+
+
+@pytest.mark.parametrize(
+    ("labels", "numbers", "classes"),
+    [
+        ([0, 2, 2, 0], [0, 2, 2, 0], 3),
+        ([0.0, 1.0, 1.0, 0.0], [0, 1, 1, 0], 2),
+        ([-1, 1, 1, -1], [0, 1, 1, 0], 2),
+        ([5000, 7, 7, 7], [1, 0, 0, 0], 2),
+        ([True, False, False, True], [1, 0, 0, 1], 2),
+    ],
+)
+def test_labels_become_class_numbers(tmp_path: Path, labels: list[object], numbers: list[int], classes: int) -> None:
+    table = frame(4)
+    table["label"] = labels
+    federation = load(Data(written(table, tmp_path / "t.parquet")))
+    assert federation.y.tolist() == numbers
+    assert federation.classes == classes
+
+
+class TestMistakes:
+    def test_missing(self, tmp_path: Path) -> None:
+        assert refused(tmp_path / "none.csv") == f"There is no file or folder {tmp_path / 'none.csv'}."
+
+    def test_of_another_kind(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text("a")
+        assert "is none of .csv, .parquet, .npz" in refused(tmp_path / "a.txt")
+
+    def test_empty_folder(self, tmp_path: Path) -> None:
+        assert "holds no .csv, .parquet, .npz file" in refused(tmp_path)
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npz"])
+    def test_empty_file(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).touch()
+        assert refused(tmp_path / name) == f"{name} is empty."
+
+    def test_truncated_parquet(self, tmp_path: Path) -> None:
+        name = written(frame(), tmp_path / "a.parquet")
+        Path(name).write_bytes(Path(name).read_bytes()[:-100])
+        assert "a.parquet could not be read" in refused(name)
+
+    def test_truncated_npz(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "a.npz", x=np.ones((5, 2)), y=np.zeros(5))
+        (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-30])
+        assert "a.npz could not be read" in refused(tmp_path / "a.npz")
+
+    def test_truncated_csv(self, tmp_path: Path) -> None:
+        name = written(frame(), tmp_path / "a.csv")
+        Path(name).write_text(Path(name).read_text()[:-15])
+        assert "without a" in refused(name)
+
+    def test_ragged_csv(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("x,client,label\n1,a,0\n1,a,0,5,6\n")
+        assert "a.csv could not be read" in refused(tmp_path / "a.csv")
+
+    def test_no_rows_at_all(self, tmp_path: Path) -> None:
+        assert "no samples" in refused(written(frame().head(0), tmp_path / "a.csv"))
+
+    def test_no_client_column(self, tmp_path: Path) -> None:
+        name = written(frame().rename(columns={"client": "ward"}), tmp_path / "a.csv")
+        assert "no column 'client' that says whose a row is, only age, dose, ward, label" in refused(name)
+        assert "no column 'hospital'" in refused(name, client="hospital")
+
+    def test_no_label_column(self, tmp_path: Path) -> None:
+        name = written(frame().rename(columns={"label": "outcome"}), tmp_path / "a.csv")
+        assert "no column label or y or target for the label, only age, dose, client, outcome" in refused(name)
+        assert "no column cure for the label" in refused(name, target="cure")
+
+    def test_no_features(self, tmp_path: Path) -> None:
+        assert "no columns besides" in refused(written(frame()[["client", "label"]], tmp_path / "a.csv"))
+
+    def test_features_that_are_no_numbers(self, tmp_path: Path) -> None:
+        table = frame().assign(name="x", place="y")
+        assert "not numbers in the columns name, place" in refused(written(table, tmp_path / "a.csv"))
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_missing_values_name_column_and_client(self, tmp_path: Path, value: float) -> None:
+        table = frame()
+        table.loc[6, "age"] = value
+        assert "column 'age' of client ward 2 (row 7)" in refused(written(table, tmp_path / "a.csv"))
+
+    def test_missing_values_in_a_clients_file(self, tmp_path: Path) -> None:
+        table = frame().drop(columns="client")
+        table.loc[3, "age"] = np.nan
+        written(table, tmp_path / "north.csv")
+        assert "north.csv lacks a finite value in the column 'age'" in refused(tmp_path)
+
+    def test_missing_values_in_npz(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "a.npz", x=np.array([[1.0], [np.nan]]), y=np.zeros(2), client=np.array(["n", "s"]))
+        assert "in 'x' of client s (row 2)" in refused(tmp_path / "a.npz")
+
+    @pytest.mark.parametrize("column", ["client", "label"])
+    def test_rows_without_client_or_label(self, tmp_path: Path, column: str) -> None:
+        table = frame()
+        table.loc[3, column] = None
+        assert f"rows without a {column} in the column '{column}'" in refused(written(table, tmp_path / "a.csv"))
+
+    def test_labels_that_are_measurements(self, tmp_path: Path) -> None:
+        table = frame()
+        table["label"] = 0.25
+        assert "labels that are not classes, such as 0.25" in refused(written(table, tmp_path / "a.csv"))
+
+    def test_files_with_different_features(self, tmp_path: Path) -> None:
+        written(frame().drop(columns="client"), tmp_path / "a.csv")
+        written(frame().drop(columns=["client", "dose"]), tmp_path / "b.csv")
+        assert "b.csv has the features age, but a.csv has age, dose" in refused(tmp_path)
+
+    def test_npz_without_its_arrays(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "a.npz", features=np.ones((2, 2)))
+        assert "no array 'x', only features" in refused(tmp_path / "a.npz")
+        np.savez(tmp_path / "b.npz", x=np.ones((2, 2)), y=np.zeros(3), client=np.zeros(3))
+        assert "2 rows in 'x'" in refused(tmp_path / "b.npz")
+        np.savez(tmp_path / "c.npz", x=np.ones((2, 2)), y=np.zeros(2))
+        assert "no column 'client'" in refused(tmp_path / "c.npz")
+        np.savez(tmp_path / "d.npz", x=np.array([["a"], ["b"]]), y=np.zeros(2), client=np.zeros(2))
+        assert "not numbers" in refused(tmp_path / "d.npz")
+
+    def test_no_official_split(self, tmp_path: Path) -> None:
+        assert "no official test split" in refused(written(frame(), tmp_path / "a.csv"), holdout="official")
+
+    def test_more_clients_than_samples(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match="41 clients cannot share 40 samples"):
+            load(Data(written(frame(), tmp_path / "a.csv"), "iid", clients=41))
+
+
+class TestFromClients:
+    X = torch.arange(40, dtype=torch.float32).reshape(20, 2)
+    Y = np.arange(20) % 2
+
+    def test_pairs_are_split(self) -> None:
+        federation = from_clients({"a": (self.X, self.Y), "b": (self.X[:8].numpy(), self.Y[:8])}, test=0.25, seed=1)
+        assert federation.clients == ("a", "b")
+        assert federation.train.sizes.tolist() == [15, 6]
+        assert federation.test.sizes.tolist() == [5, 2]
+        assert federation.validation is None
+        assert federation.x.shape == (28, 2)
+        assert federation.test[1].min() >= 20
+        other = from_clients({"a": (self.X, self.Y)}, seed=2)
+        assert not torch.equal(federation.train[0], other.train[0])
+
+    def test_validation_is_held_out(self) -> None:
+        federation = from_clients({"a": (self.X, self.Y)}, test=0.2, validation=0.1)
+        assert federation.validation is not None
+        assert (len(federation.train[0]), len(federation.validation[0]), len(federation.test[0])) == (14, 2, 4)
+
+    def test_given_parts_stay(self) -> None:
+        parts = {"train": (self.X[:12], self.Y[:12]), "test": (self.X[12:], self.Y[12:])}
+        federation = from_clients({"a": parts, "b": (self.X, self.Y)})
+        assert federation.train[0].tolist() == list(range(12))
+        assert federation.test[0].tolist() == list(range(12, 20))
+
+    def test_clients_without_samples_are_left_out(self) -> None:
+        federation = from_clients(
+            {"void": (self.X[:0], self.Y[:0]), "a": (self.X, self.Y), "t": {"test": (self.X, self.Y)}}
+        )
+        assert federation.clients == ("a",)
+        assert federation.left_out == ("void", "t")
+
+    def test_labels_are_numbered_over_all_clients(self) -> None:
+        federation = from_clients({"a": (self.X[:2], ["b", "c"]), "z": (self.X[:2], ["a", "c"])})
+        assert federation.source["labels"] == ["a", "b", "c"]
+        assert federation.y.tolist() == [1, 2, 0, 2]
+
+    def test_tokens_stay_whole_numbers(self) -> None:
+        tokens = torch.arange(12).reshape(6, 2)
+        federation = from_clients({"a": (tokens, self.Y[:6])}, vocabulary=12)
+        assert not federation.x.is_floating_point()
+        assert federation.vocabulary == 12
+        with pytest.raises(BadInput, match="token outside of 0 to 10"):
+            from_clients({"a": (tokens, self.Y[:6])}, vocabulary=11)
+        with pytest.raises(BadInput, match="not whole numbers"):
+            from_clients({"a": (self.X, self.Y)}, vocabulary=100)
+
+    @pytest.mark.parametrize(
+        ("clients", "sentence"),
+        [
+            ({}, "at least one client"),
+            ({"a": (X[:0], Y[:0])}, "No client has any samples"),
+            ({"a": (X, Y[:3])}, "Client a has 20 samples but 3 labels"),
+            ({"a": (X, Y), "b": (X[:, :1], Y)}, r"Client b has samples of shape \(1,\), others of \(2,\)"),
+            ({"a": {"train": (X, Y), "tset": (X, Y)}}, "a part called tset"),
+            ({"a": (X * torch.nan, Y)}, "Client a has a feature that is not a finite number"),
+            ({"a": (np.array([["x"]]), [0])}, "features that are not numbers"),
+            ({"a": (X, Y, Y)}, "needs a pair"),
+            ({"a": X}, "needs a pair"),
+            ({"a": (X, X)}, "y with a number a sample"),
+        ],
+    )
+    def test_mistakes(self, clients: dict[str, object], sentence: str) -> None:
+        with pytest.raises(BadInput, match=sentence):
+            from_clients(clients)  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="'test' must be a fraction"):
+            from_clients({"a": (self.X, self.Y)}, test=2)
