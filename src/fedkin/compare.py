@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from fedkin.data import load
 from fedkin.data.federation import Federation
@@ -58,14 +57,13 @@ def with_local(methods: list[Method]) -> list[Method]:
 
 
 def shared_cadence(experiment: Experiment, methods: list[Method], federation: Federation) -> int:
-    """One cadence for all, so that the best of one method is not taken from more rounds than that of another."""
-    if experiment.evaluate_every:
-        return experiment.evaluate_every
-    found = []
-    for method in methods:
+    """One cadence for all, so that the best of one method is not taken from more rounds than that of another. The model
+    is built on the way, so that what cannot work is found before anything is written."""
+    found = [experiment.evaluate_every or 1]
+    for method in methods[: 1 if experiment.evaluate_every else None]:
         with running(replace(experiment, method=method), federation, None) as (engine, task, _):
             found.append(cadence(method, task, engine))
-    return max(found)
+    return experiment.evaluate_every or max(found)
 
 
 def play(
@@ -97,7 +95,7 @@ def check_resumable(arm: Arm, warn: Callable[[str], None]) -> None:
     except files.Damaged as error:
         raise BadInput(f"{arm.folder} cannot be resumed: {error}.") from error
     asked, resolved = arm.experiment.described(), stored.pop("resolved", {})
-    free = ("rounds", "evaluate_every", "chunk", "threads")
+    free = ("rounds", "evaluate_every", "chunk", "threads", "slot_memory")
     for name in asked:
         if name not in free and stored.get(name) != asked[name]:
             raise BadInput(
@@ -173,6 +171,8 @@ def against(folder: Path, plan: list[Arm], name: str) -> dict[str, Any]:
     gains = np.stack([gain(folder, arm.experiment.seed, name) for arm in plan if arm.experiment.method.name == name])
     valid = ~np.isnan(gains).all(0)
     per_client = gains[:, valid].mean(0)
+    from scipy import stats  # takes a second to import, and only a comparison needs it
+
     p = 1.0 if np.allclose(per_client, 0) else float(stats.wilcoxon(per_client).pvalue)
     signs = np.sign(gains[:, valid].mean(1))
     sure = p < LEVEL and len(set(signs.tolist())) == 1

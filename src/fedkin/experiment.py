@@ -50,6 +50,7 @@ class Experiment:
 
     `seed` is of initialisation, selection and batches; the data have a seed of their own (`Data.seed`). None for
     `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is recorded.
+    Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory.
     """
 
     method: Method
@@ -63,6 +64,7 @@ class Experiment:
     threads: int | None = None
     device: str = "cpu"
     dtype: str = "float32"
+    slot_memory: float = 4.0
 
     def __post_init__(self) -> None:
         require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
@@ -72,6 +74,7 @@ class Experiment:
                 continue
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             require(whole, f"{name} must be a whole number of at least {least}, not {value}.")
+        require(self.slot_memory >= 0, f"slot_memory cannot be negative, and is {self.slot_memory}.")
         if self.engine not in ENGINES:
             raise unknown("engine", self.engine, ENGINES)
         if self.dtype not in DTYPES:
@@ -86,7 +89,7 @@ class Experiment:
         """As JSON. A federation or a module handed in is described by what can be seen of it."""
         data = asdict(self.data) if isinstance(self.data, Data) else {"given": self.data.name, "clients": self.data.n}
         given = self.model if isinstance(self.model, str) else f"given: {type(self.model).__name__}"
-        plain = ("rounds", "seed", "engine", "evaluate_every", "chunk", "threads", "device", "dtype")
+        plain = ("rounds", "seed", "engine", "evaluate_every", "chunk", "threads", "device", "dtype", "slot_memory")
         rest = {name: getattr(self, name) for name in plain}
         return {"method": described(self.method), "data": data, "model": given} | rest
 
@@ -368,6 +371,7 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
         chunk=experiment.chunk,
         dtype=DTYPES[experiment.dtype],
         device=experiment.device,
+        budget=int(experiment.slot_memory * 1e9),
         scratch=scratch,
     )
     threads = experiment.threads or default_threads(engine)

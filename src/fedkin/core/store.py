@@ -7,6 +7,7 @@ copies the slots to a file of its own (a version), and resuming copies that vers
 from __future__ import annotations
 
 import tempfile
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -22,13 +23,19 @@ class Slots:
     """`n` clients' private models; all start from the same ones."""
 
     def __init__(self, first: Message, n: int, budget: int = BUDGET, scratch: Path | None = None):
-        self.n = n
+        self.first, self.n, self.scratch = first, n, scratch
         self.bytes = tree.size(first.values())[1] * n
         self.mapped = self.bytes > budget
-        self._folder = tempfile.TemporaryDirectory(prefix="slots-", dir=scratch) if self.mapped else None
-        self.values: Message = {
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @cached_property
+    def values(self) -> Message:
+        """Stacked, a row a client; room is taken when it is first asked for."""
+        if self.mapped:
+            self._folder = tempfile.TemporaryDirectory(prefix="slots-", dir=self.scratch)
+        return {
             slot: {name: self._filled(f"{slot}.{name}", value) for name, value in model.items()}
-            for slot, model in first.items()
+            for slot, model in self.first.items()
         }
 
     @property
@@ -61,6 +68,7 @@ class Slots:
                 value.copy_(saved[slot][name])
 
     def close(self) -> None:
+        self.__dict__.pop("values", None)
         if self._folder is not None:
-            self.values = {}
             self._folder.cleanup()
+            self._folder = None

@@ -33,12 +33,12 @@ def images(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
             require(isinstance(table.features[column], Image), f"has no pictures in the column {column} of '{name}'.")
             y.append(text.integers(table, label))
             for batch in table.select_columns([column]).iter(BATCH):
-                pictures = np.stack([_planes(picture) for picture in batch[column]])
+                pictures = [_planes(picture) for picture in batch[column]]
                 if not done:
-                    x = np.zeros((count, *pictures.shape[1:]), dtype=np.uint8)
+                    x = np.zeros((count, *pictures[0].shape), dtype=np.uint8)
+                shapes = {x.shape[1:], *(picture.shape for picture in pictures)}
                 require(
-                    pictures.shape[1:] == x.shape[1:],
-                    f"has pictures of different shapes, {x.shape[1:]} and {pictures.shape[1:]}.",
+                    len(shapes) == 1, f"has pictures of different shapes, {' and '.join(map(str, sorted(shapes)))}."
                 )
                 x[done : done + len(pictures)] = pictures
                 done += len(pictures)

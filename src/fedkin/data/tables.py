@@ -110,7 +110,8 @@ def _features(frame: pd.DataFrame, file: Path, owner: np.ndarray | None, owners:
 
 def _npz(file: Path, client: str | None, target: str | None, needs_client: bool) -> Table:
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        # opened here: numpy leaves the file open when it is damaged
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as refusal:
         raise BadInput(f"{file.name} could not be read, it may be truncated: {refusal}.") from refusal

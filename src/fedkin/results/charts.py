@@ -1,4 +1,5 @@
-"""The report's figures, as plain dictionaries for plotly.js, and the script that draws them in the reader's colours.
+"""What the report looks like: its figures, as plain dictionaries for plotly.js, the script that draws them in the
+reader's colours, and the style of the page.
 
 Names of methods and clients are escaped here too, since plotly.js reads a little HTML in every text.
 """
@@ -15,7 +16,7 @@ Values = dict[int, list[float]]  # round -> a value a seed
 
 # Okabe and Ito's colours, told apart by colour-blind readers; Local is grey wherever it appears.
 PALETTE = ("#0072b2", "#d55e00", "#56b4e9", "#e69f00", "#cc79a7", "#009e73")
-DASHES = ("solid", "dash", "dot", "dashdot")  # tell a seventh method from the first
+DASHES = ("solid", "dash", "dot", "dashdot")  # so that a line under another still shows in its gaps
 ALONE = "#8a8f98"
 BETTER, SAME, WORSE = "#2f9e6e", "#a9aeb6", "#9060b0"
 NAMED = 30  # so many clients' names fit under the bars
@@ -24,7 +25,7 @@ NAMED = 30  # so many clients' names fit under the bars
 def styles(names: list[str], local: str) -> dict[str, tuple[str, str]]:
     """A colour and a dash for each method, the same in every figure."""
     others = [name for name in names if name != local]
-    cycle = [(PALETTE[i % len(PALETTE)], DASHES[i // len(PALETTE) % len(DASHES)]) for i in range(len(others))]
+    cycle = [(PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)]) for i in range(len(others))]
     return dict(zip(others, cycle, strict=True)) | {local: (ALONE, "solid")}
 
 
@@ -32,7 +33,7 @@ def layout(height: int, x: dict[str, Any], y: dict[str, Any], **rest: Any) -> di
     """What all figures have in common; the script adds the colours of text and lines."""
     return {
         "height": height,
-        "margin": {"l": 56, "r": 12, "t": 12, "b": 48},
+        "margin": {"l": 56, "r": 12, "t": 28, "b": 48},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "hoverlabel": {"align": "left"},
@@ -108,8 +109,10 @@ def scatter(gains: np.ndarray, sizes: np.ndarray, texts: list[str], span: tuple[
         "showlegend": False,
     }
     wide = sizes.min() > 0 and sizes.max() >= 8 * sizes.min()
-    scale = {"type": "log", "dtick": "D2" if sizes.max() < 100 * sizes.min() else 1} if wide else {}
-    x = {"title": {"text": "training samples" + (" (logarithmic)" if wide else "")}} | scale
+    x: dict[str, Any] = {"title": {"text": "training samples" + (" (logarithmic)" if wide else "")}}
+    if wide:
+        ticks = decades(float(sizes.min()), float(sizes.max()))
+        x |= {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks]}
     return {"data": [dots], "layout": layout(320, x, gain_axis(span))}
 
 
@@ -135,6 +138,13 @@ def selections(shares: dict[str, np.ndarray], names: list[str], style: dict[str,
     y = {"title": {"text": "% of rounds"}, "rangemode": "tozero"}
     top = {"margin": {"l": 56, "r": 12, "t": 40, "b": 48}}
     return {"data": data, "layout": layout(300, x, y, legend=legend(), showlegend=True) | top}
+
+
+def decades(low: float, high: float) -> list[int]:
+    """Round numbers for a logarithmic axis: 1, 2, 5, 10, ... or, over a wide range, the powers of ten."""
+    steps = (1, 2, 5) if high < 1000 * low else (1,)
+    ticks = [step * 10**power for power in range(12) for step in steps]
+    return [tick for tick in ticks if low / 1.3 <= tick <= high * 1.3]
 
 
 def span_of(gains: list[np.ndarray]) -> tuple[float, float]:
@@ -164,7 +174,8 @@ const axes = ["xaxis", "yaxis"];
 function colours() {
   const style = styled(), of = name => style.getPropertyValue(name).trim();
   const found = {"font.color": of("--soft"), "font.family": style.fontFamily, "hoverlabel.bgcolor": of("--card"),
-    "hoverlabel.bordercolor": of("--line"), "hoverlabel.font.color": of("--ink")};
+    "hoverlabel.bordercolor": of("--line"), "hoverlabel.font.color": of("--ink"),
+    "modebar.bgcolor": "rgba(0,0,0,0)", "modebar.color": of("--soft"), "modebar.activecolor": of("--ink")};
   for (const axis of axes) Object.assign(found, {[axis + ".gridcolor"]: of("--line"),
     [axis + ".linecolor"]: of("--line"), [axis + ".zerolinecolor"]: of("--soft")});
   return found;
@@ -176,7 +187,7 @@ function coloured(layout) {
   }
   return layout;
 }
-const settings = {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"]};
+const settings = {responsive: true, displaylogo: false, modeBarButtons: [["toImage"]]};
 for (const [id, figure] of Object.entries(figures))
   Plotly.newPlot(id, figure.data, coloured(figure.layout), settings);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -191,4 +202,76 @@ for (const input of document.querySelectorAll('input[name="kind"], input[name="a
   });
 for (const input of document.querySelectorAll('input[name="statistic"]'))
   input.addEventListener("change", () => document.getElementById("comparison").dataset.shows = input.value);
+"""
+
+STYLE = """
+:root { --page: #f6f7f9; --card: #ffffff; --ink: #1b1f26; --soft: #565d69; --line: #e0e3e8; --win: #17714b;
+  --win-back: #ddf3e8; --caution: #7a4b00; --caution-back: #fff3d9; --accent: #24539b;
+  font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+@media (prefers-color-scheme: dark) { :root { --page: #14171c; --card: #1d2128; --ink: #eceef2; --soft: #a7aeba;
+  --line: #343a44; --win: #7fe0b3; --win-back: #173a2b; --caution: #ffd58a; --caution-back: #3b2e12;
+  --accent: #8db7f5; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink); font-size: 16px; line-height: 1.55; }
+main { max-width: 1320px; margin: 0 auto; padding: 40px 24px 64px; }
+.name { margin: 0; color: var(--soft); font-size: 14px; letter-spacing: .02em; }
+h1 { margin: 6px 0 14px; font-size: clamp(26px, 4vw, 40px); line-height: 1.18; letter-spacing: -.02em;
+  max-width: 30em; overflow-wrap: anywhere; }
+h2 { margin: 0 0 12px; font-size: 21px; letter-spacing: -.01em; }
+h3 { margin: 0 0 4px; font-size: 17px; overflow-wrap: anywhere; }
+.lede p { margin: 0 0 8px; max-width: 52em; font-size: 17px; }
+.caution { max-width: 60em; margin: 12px 0 0; padding: 10px 14px; border-radius: 8px; color: var(--caution);
+  background: var(--caution-back); overflow-wrap: anywhere; }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(165px, 1fr)); gap: 1px; margin: 22px 0 0;
+  background: var(--line); border: 1px solid var(--line); border-radius: 10px; overflow: hidden; }
+.facts div { padding: 12px 16px; background: var(--card); }
+.facts dt { color: var(--soft); font-size: 13px; }
+.facts dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
+.facts small { display: block; font-size: 13px; }
+section { margin-top: 24px; padding: 24px; border: 1px solid var(--line); border-radius: 12px;
+  background: var(--card); }
+article { margin-top: 22px; padding-top: 20px; border-top: 1px solid var(--line); }
+article p { margin: 0 0 8px; max-width: 66em; }
+.note { margin: 10px 0 0; color: var(--soft); font-size: 14.5px; max-width: 66em; }
+.wide { overflow-x: auto; margin: 0 -24px; padding: 0 24px; }
+.tall { max-height: 480px; overflow-y: auto; }
+table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
+#comparison { width: 100%; }
+th, td { padding: 8px 7px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+thead th { color: var(--soft); font-weight: 500; font-size: 13px; vertical-align: bottom; }
+thead th[colspan] { text-align: center; border-bottom: 0; padding-bottom: 0; font-weight: 600; color: var(--ink); }
+thead th:first-child[rowspan], tbody th, details thead th:first-child { text-align: left; }
+tbody th { position: sticky; left: 0; background: var(--card); font-weight: 600; }
+.first, thead th[colspan] { padding-left: 18px; }
+tbody tr:last-child > * { border-bottom: 0; }
+.none { text-align: left; color: var(--soft); font-style: italic; }
+table[data-shows] td span { display: none; }
+table[data-shows="last10"] .last10, table[data-shows="last"] .last, table[data-shows="best"] .best,
+table[data-shows="validated"] .validated { display: inline !important; }
+.win { padding: 2px 9px; border-radius: 99px; color: var(--win); background: var(--win-back); font-weight: 600; }
+.chip { display: inline-block; width: .72em; height: .72em; margin-right: .5em; border-radius: 3px; }
+small { color: var(--soft); font-weight: 400; }
+.choices { display: flex; flex-wrap: wrap; gap: 8px 24px; }
+.choice { display: flex; flex-wrap: wrap; align-items: center; gap: 6px; margin: 0 0 12px; padding: 0; border: 0; }
+.choice legend { float: left; margin-right: 6px; padding: 0; color: var(--soft); font-size: 14px; }
+.choice input { position: absolute; opacity: 0; }
+.choice span { display: inline-block; padding: 4px 12px; border: 1px solid var(--line); border-radius: 99px;
+  font-size: 14px; cursor: pointer; }
+.choice input:checked + span { border-color: var(--accent); color: var(--accent); font-weight: 600; }
+.choice input:focus-visible + span { outline: 2px solid var(--accent); outline-offset: 2px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 8px 24px; }
+.chart { min-width: 0; }
+details { margin-top: 12px; }
+summary { cursor: pointer; font-weight: 600; overflow-wrap: anywhere; }
+details .wide { margin: 10px 0 0; padding: 0; }
+details thead th { position: sticky; top: 0; background: var(--card); }
+pre { overflow-x: auto; padding: 14px; border-radius: 8px; background: var(--page); font-size: 13px;
+  line-height: 1.45; }
+.words { display: grid; grid-template-columns: minmax(7em, max-content) 1fr; gap: 8px 24px; margin: 0; }
+.words dt { font-weight: 600; }
+.words dd { margin: 0; max-width: 56em; color: var(--soft); }
+@media (max-width: 640px) { main { padding: 24px 12px 40px; } section { padding: 18px 14px; }
+  .wide { margin: 0 -14px; padding: 0 14px; } .words { grid-template-columns: 1fr; gap: 2px; }
+  .words dd { margin-bottom: 10px; } }
+@media print { body { background: none; } section { break-inside: avoid; } .choice, details { display: none; } }
 """

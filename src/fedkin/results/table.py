@@ -11,6 +11,8 @@ KINDS = ("post", "global", "recv", "test")
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
+VERDICTS = {"better": "better", "worse": "worse", "no clear difference": "unclear"}
+
 
 def percent(value: float | None, spread: float | None = None) -> str:
     if value is None:
@@ -46,21 +48,25 @@ def comparison_table(summary: dict[str, Any]) -> Table:
     test = any("test" in method["accuracy"] for method in methods.values())
     columns += ["test"] if test else []
     table = Table(*columns, "better", "worse", "than alone", "uploads", "seconds", title=title, **LOOK)
-    for column in table.columns[1:]:
-        column.justify, column.no_wrap = "right", True
+    for column in table.columns:
+        column.justify, column.no_wrap = ("right" if column is not table.columns[0] else "left"), True
     for name, method in methods.items():
         cells = [cell(method, kind, average) for kind in ("post", "global") for average in ("macro", "micro")]
         cells += [cell(method, "test", "micro")] if test else []
         against = summary["against_local"].get(name)
         share = ["-", "-", "alone"]
         if against:
-            share = [f"{100 * against['better']:.0f} %", f"{100 * against['worse']:.0f} %", against["verdict"]]
+            share = [
+                f"{100 * against['better']:.0f} %",
+                f"{100 * against['worse']:.0f} %",
+                VERDICTS[against["verdict"]],
+            ]
         table.add_row(name, *cells, *share, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
     table.caption = (
         "post: each client's model after local training (for one-model methods the common model, fine-tuned); global: "
         "the common model. macro: mean over clients; micro: over samples. Better and worse: share of clients whose "
         "last post accuracy is above or below their own when training alone; the verdict is a paired test over clients "
-        "and seeds."
+        "and seeds (unclear: neither)."
     )
     return table
 

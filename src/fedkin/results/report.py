@@ -1,0 +1,636 @@
+"""One HTML page that says what a run or a comparison found: the answer first, then the numbers, then the pictures.
+
+The page is whole in itself: plotly.js lies in it once, and its content policy forbids loading anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from plotly.offline import get_plotlyjs
+
+from fedkin.compare import LOCAL, gain, stored_arms
+from fedkin.errors import require
+from fedkin.results import charts, files, metrics
+from fedkin.results.record import Run
+from fedkin.results.table import KINDS, percent
+
+STATISTICS = {"last10": "last 10", "last": "last", "best": "best", "validated": "by validation"}
+KIND_LABELS = {"post": "after local training (post)", "global": "common model (global)"}
+KIND_LABELS |= {"recv": "as received (recv)", "test": "common test set (test)"}
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+FEW = 3  # seeds below which a spread says little
+DEFINITIONS = {
+    "post": "Accuracy of each client's own model after local training, on that client's test samples. For methods with "
+    "one common model it is that model after one more local pass: what a client gets that takes the model home.",
+    "global": "Accuracy of the one common model on each client's test samples, as it is, without local training.",
+    "recv": "Accuracy of the model a client has just received, before it trains.",
+    "test": "Accuracy of the common model on a common test set that belongs to no client.",
+    "macro": "The mean over clients: every client counts the same, however few samples it has.",
+    "micro": "The share of all test samples that are right: clients with many samples count for more.",
+    "last 10": "The mean of the last ten scored rounds (not of the last ten rounds, where scoring is less frequent).",
+    "last": "The last round.",
+    "best": "The largest of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
+    "by validation": "The round whose validation accuracy was best. Only with a validation split.",
+    "alone": "Local: every client trains on its own samples only and exchanges nothing.",
+    "better off, worse off": "Shares of clients whose post accuracy in the last round is above or below what they "
+    "reach alone, counted client by client and seed by seed. The rest fare exactly the same.",
+    "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
+    "every seed agrees in sign; otherwise no clear difference. Methods are not tested against each other.",
+    "± and bands": "± is the standard deviation over seeds; a band reaches from the worst seed to the best.",
+    "std, worst tenth": "How evenly clients fare in the last round: the standard deviation of their post accuracies, "
+    "and the mean of the lowest tenth of them.",
+    "uploads, exchanged": "Models sent by clients, and bytes sent in both directions, in the whole run.",
+}
+
+
+# what lies in the folder
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method with one seed, as far as it has come."""
+
+    seed: int
+    folder: Path
+    asked: int  # rounds
+
+    @property
+    def run(self) -> Run:
+        return Run(self.folder)
+
+    @cached_property
+    def summary(self) -> dict[str, Any] | None:
+        """None until it is finished, and also when more rounds are asked for by now."""
+        if not (self.folder / "summary.json").exists():
+            return None
+        found = self.run.summary
+        return found if found["rounds"] >= self.asked else None
+
+    @cached_property
+    def lines(self) -> list[dict[str, Any]]:
+        """Of rounds.jsonl; a run that is being written, or was killed, may end in half a line."""
+        path = self.folder / "rounds.jsonl"
+        found: list[dict[str, Any]] = []
+        for text in path.read_text().splitlines() if path.exists() else []:
+            try:
+                found.append(json.loads(text))
+            except ValueError:
+                break
+        return found
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method with all its seeds."""
+
+    name: str
+    trials: tuple[Trial, ...]
+
+    @cached_property
+    def done(self) -> list[Trial]:
+        return [trial for trial in self.trials if trial.summary is not None]
+
+    @cached_property
+    def summary(self) -> dict[str, Any] | None:
+        """Over the finished seeds."""
+        return metrics.merged([trial.summary for trial in self.done if trial.summary]) if self.done else None
+
+    def values(self, kind: str, average: str) -> charts.Values:
+        """Accuracies by round, of the finished seeds or, if there are none, of those begun. Rounds that not every one
+        of them has are left out, for a mean over fewer seeds would jump."""
+        found = []
+        for trial in self.done or self.trials:
+            scored = {line["round"]: line["accuracy"] for line in trial.lines if "accuracy" in line}
+            points = {r: score.get(kind, {}).get(average) for r, score in scored.items()}
+            found.append({r: value for r, value in points.items() if value is not None})
+        found = [points for points in found if points]
+        return {r: [points[r] for points in found] for r in (found[0] if found else {}) if all(r in p for p in found)}
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything in a folder: methods in the order in which they were asked for."""
+
+    folder: Path
+    entries: dict[str, Entry]
+
+    @cached_property
+    def experiment(self) -> dict[str, Any]:
+        return next(t.run.experiment for t in self.trials if (t.folder / "experiment.json").exists())
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [trial for entry in self.entries.values() for trial in entry.trials]
+
+    @cached_property
+    def summaries(self) -> dict[str, dict[str, Any]]:
+        """Of the methods that have a finished seed."""
+        return {name: entry.summary for name, entry in self.entries.items() if entry.summary}
+
+    @cached_property
+    def finished(self) -> bool:
+        return all(trial.summary is not None for trial in self.trials)
+
+    @cached_property
+    def against(self) -> dict[str, Any]:
+        """The verdicts against Local, if they are of these very runs: all finished, the same seeds and rounds."""
+        path = self.folder / "summary.json"
+        found: dict[str, Any] = files.read_json(path) if self.finished and path.exists() else {}
+        stored = found.get("methods", {})
+        same = ("seeds", "rounds")
+        fresh = stored.keys() == self.summaries.keys() and all(
+            stored[name][word] == self.summaries[name][word] for name in stored for word in same
+        )
+        return dict(found.get("against_local", {})) if fresh else {}
+
+    @property
+    def winners(self) -> list[str]:
+        """Who may be called better than training alone."""
+        return [name for name, found in self.against.items() if found["verdict"] == "better"]
+
+    @cached_property
+    def clients(self) -> dict[str, Any]:
+        """Names, and the numbers of samples where they were written down."""
+        n = int(self.experiment["resolved"]["clients"])
+        paths = [t.folder / "clients.json" for t in self.trials]
+        stored: dict[str, list[Any]] = next((files.read_json(path) for path in paths if path.exists()), {})
+        known = {key: value for key, value in stored.items() if len(value) == n}
+        return {"names": [f"client {i}" for i in range(n)]} | known
+
+    @cached_property
+    def gains(self) -> dict[str, np.ndarray]:
+        """Post accuracy minus Local's for each method, a row a seed that both have finished."""  # (seeds, n)
+        if LOCAL not in self.entries or not self.entries[LOCAL].done:
+            return {}
+        alone = {trial.seed for trial in self.entries[LOCAL].done}
+        result = {}
+        for name, entry in self.entries.items():
+            seeds = [trial.seed for trial in entry.done if trial.seed in alone]
+            if name != LOCAL and seeds:
+                result[name] = np.stack([gain(self.folder, seed, name) for seed in seeds])
+        return result
+
+
+def studied(folder: Path) -> Study:
+    """What a folder holds, and what it was to hold by its plan, so that runs not yet begun are not forgotten."""
+    begun = stored_arms(folder)
+    require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
+    if begun != [folder] and (folder / "plan.json").exists():
+        planned = files.read_json(folder / "plan.json")["arms"]
+        found = [(e["method"]["name"], e["seed"], e["rounds"]) for e in planned]
+        trials = [(name, Trial(seed, folder / name / f"seed-{seed}", rounds)) for name, seed, rounds in found]
+    else:
+        stored = [(path, Run(path).experiment) for path in begun]
+        trials = [(e["method"]["name"], Trial(e["seed"], path, e["rounds"])) for path, e in stored]
+        trials.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))
+    names = dict.fromkeys(name for name, _ in trials)
+    return Study(folder, {name: Entry(name, tuple(t for other, t in trials if other == name)) for name in names})
+
+
+# words
+
+
+def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", statistic: str = "last10") -> str:
+    if kind not in summary["accuracy"]:
+        return "-"
+    return percent(summary["accuracy"][kind][average][statistic], summary["spread"][kind][average][statistic])
+
+
+def ranked(study: Study) -> list[str]:
+    """Finished methods by post macro accuracy, the highest first."""
+
+    def key(name: str) -> float:
+        value = study.summaries[name]["accuracy"].get("post", {}).get("macro", {}).get("last10")
+        return -1.0 if value is None else -float(value)
+
+    return sorted(study.summaries, key=key)
+
+
+def headline(study: Study) -> str:
+    """The answer in one sentence. A method is called better only where the verdict says so."""
+    order, total = ranked(study), len(study.trials)
+    if not study.finished:
+        return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
+    if not study.against:
+        what = "Training alone" if order[0] == LOCAL else order[0]
+        reaches = f"{what} reaches {score(study.summaries[order[0]])} % after local training"
+        return reaches + (", the highest of these methods." if len(order) > 1 else ".")
+    wins = [name for name in order if name in study.winners]
+    if len(wins) == 1 and order[0] == wins[0]:
+        return f"{wins[0]} leads, and its clients do better than alone."
+    if wins:
+        who = listed(wins, "and") if len(wins) <= 3 else f"{len(wins)} of {len(study.against)} methods"
+        return f"Clients do better than alone with {who}."
+    if all(found["verdict"] == "worse" for found in study.against.values()):
+        return "Training alone is best here: clients do worse with " + listed(study.against, "and") + "."
+    return "No method is clearly better than training alone."
+
+
+def listed(names: Iterable[str], word: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def lede(study: Study) -> list[str]:
+    """What stands behind the headline, and what must be known to judge it."""
+    order = ranked(study)
+    said = []
+    if order:
+        scores = [f"{'training alone' if n == LOCAL else n} {score(study.summaries[n])} %" for n in order]
+        so_far = "" if study.finished else " so far"
+        said.append(
+            f"Accuracy after local training{so_far}, mean over clients, last 10 scored rounds, the highest first: "
+            f"{', '.join(scores)}."
+        )
+    about = [name for name in order if name in study.winners] or [name for name in order if name in study.against]
+    said += [f"{about[0]}: {shares(study, about[0])}"] if about else []
+    said += ["The methods are tested against training alone, not against each other."] if len(study.against) > 1 else []
+    return said
+
+
+def shares(study: Study, name: str) -> str:
+    """How a method's clients fare against being alone; the verdict only where it was tested."""
+    gains = study.gains[name]
+    gains = gains[:, ~np.isnan(gains).all(0)]
+    better, worse = float((gains > 0).mean()), float((gains < 0).mean())
+    text = f"{100 * better:.0f} % of the clients are better off than alone, {100 * worse:.0f} % worse off"
+    text += f"{', the others the same' if better + worse < 1 else ''}; the mean gain is {points(gains.mean())} points. "
+    if name not in study.against:
+        return text + "No verdict: the comparison is not finished."
+    found = study.against[name]
+    p = "p < 0.001" if found["p"] < 0.001 else f"p = {found['p']:.3f}"
+    verdict = found["verdict"] + ("" if found["verdict"] == "no clear difference" else " than alone")
+    return text + f"Verdict: {verdict} (paired test, {p})."
+
+
+def points(value: float, digits: int = 2) -> str:
+    """A signed difference of accuracies in percentage points, with a proper minus."""
+    return f"{100 * value:+.{digits}f}".replace("-", "−")
+
+
+def cautions(study: Study) -> list[str]:
+    """What a reader must not overlook."""
+    said = []
+    late = [(name, trial) for name, entry in study.entries.items() for trial in entry.trials if not trial.summary]
+    if late:
+        at = [f"{name} seed {t.seed} ({progress(t)})" for name, t in late]
+        said.append(f"Unfinished: {', '.join(at)}. Numbers are of finished seeds only, and there is no verdict yet.")
+    seeds = max(len(entry.done) for entry in study.entries.values())
+    if 0 < seeds < FEW:
+        few = "One seed" if seeds == 1 else f"{seeds} seeds"
+        said.append(f"{few} only: how much the numbers vary from one run to the next is not well known.")
+    for name, summary in study.summaries.items():
+        if summary["dropped"]:
+            said.append(f"{name}: {summary['dropped']} uploads were not finite and were not used.")
+    return said
+
+
+def progress(trial: Trial) -> str:
+    return f"round {trial.lines[-1]['round']} of {trial.asked}" if trial.lines else "not begun"
+
+
+def by_size(study: Study, gains: np.ndarray) -> str:
+    """The smallest against the largest clients, for whom joining may be worth different things."""
+    sizes = np.array(study.clients["train"], dtype=float)
+    known = np.flatnonzero(~np.isnan(gains))
+    quarter = len(known) // 4
+    if quarter < 2:
+        return ""
+    order = known[np.argsort(sizes[known], kind="stable")]
+    few, many = order[:quarter], order[-quarter:]
+    return (
+        f"The quarter of clients with the fewest samples (up to {sizes[few].max():,.0f}) gains "
+        f"{points(gains[few].mean())} points on average, the quarter with the most (from {sizes[many].min():,.0f}) "
+        f"{points(gains[many].mean())}."
+    )
+
+
+def size(count: float) -> str:
+    """Bytes as people say them."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
+
+
+# the page
+
+
+def write(folder: Path) -> Path:
+    """Write `report.html` into the folder of a run or a comparison, finished or not; returns its path."""
+    path = folder / "report.html"
+    files.write(path, page(studied(folder)).encode())
+    return path
+
+
+def page(study: Study) -> str:
+    figures: dict[str, charts.Figure] = {}
+    sections = [top(study), table(study)]
+    sections += [part(study, figures) for part in (curves, gains, selected)]
+    sections += [settings(study), definitions()]
+    stored = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<title>{escape(study.folder.resolve().name)}: fedkin report</title>
+<style>{charts.STYLE}</style>
+</head>
+<body>
+<main>
+{"".join(sections)}
+</main>
+<script type="application/json" id="figures">{stored}</script>
+<script>{get_plotlyjs()}</script>
+<script>{charts.SCRIPT}</script>
+</body>
+</html>
+"""
+
+
+def section(title: str, *content: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{''.join(content)}</section>\n"
+
+
+def note(text: str) -> str:
+    return f'<p class="note">{escape(text)}</p>' if text else ""
+
+
+def top(study: Study) -> str:
+    said = "".join(f"<p>{escape(text)}</p>" for text in lede(study))
+    warned = "".join(f'<p class="caution">{escape(text)}</p>' for text in cautions(study))
+    facts = "".join(
+        f"<div><dt>{escape(k)}</dt><dd>{escape(v)}<small>{escape(more)}</small></dd></div>"
+        for k, (v, more) in what(study).items()
+    )
+    name = escape(study.folder.resolve().name)
+    return (
+        f'<header><p class="name">fedkin report · {name}</p><h1>{escape(headline(study))}</h1>'
+        f'<div class="lede">{said}</div>{warned}<dl class="facts">{facts}</dl></header>\n'
+    )
+
+
+def what(study: Study) -> dict[str, tuple[str, str]]:
+    """What was run: a word or a number, and a little more in small print."""
+    about, resolved = study.experiment, study.experiment["resolved"]
+    data = about["data"]
+    partition = data.get("partition") or resolved.get("source", {}).get("partition")
+    sizes = study.clients.get("train")
+    seeds = list(dict.fromkeys(trial.seed for trial in study.trials))
+    every = resolved["evaluate_every"]
+    return {
+        "Data": (str(data.get("name", data.get("given"))), f"partition: {partition}" if partition else ""),
+        "Clients": (f"{resolved['clients']:,}", f"{min(sizes):,} to {max(sizes):,} training samples" if sizes else ""),
+        "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
+        "Rounds": (f"{max(trial.asked for trial in study.trials):,}", ""),
+        "Seeds": (f"{len(seeds)}", ", ".join(map(str, seeds))),
+        "Scored": ("every round" if every == 1 else f"every {every} rounds", "and after the last"),
+    }
+
+
+def choice(name: str, label: str, options: dict[str, str]) -> str:
+    """Buttons of which one is pressed; nothing to choose, nothing shown."""
+    if len(options) < 2:
+        return ""
+    buttons = "".join(
+        f'<label><input type="radio" name="{name}" value="{escape(value)}"{" checked" if i == 0 else ""}>'
+        f"<span>{escape(text)}</span></label>"
+        for i, (value, text) in enumerate(options.items())
+    )
+    return f'<fieldset class="choice"><legend>{escape(label)}</legend>{buttons}</fieldset>'
+
+
+def kinds(study: Study) -> list[str]:
+    """Those that any method has, in the order of the table."""
+    scored = [line["accuracy"] for t in study.trials for line in t.lines[::-1] if "accuracy" in line]
+    return [kind for kind in KINDS if any(kind in score for score in scored)]
+
+
+def chip(study: Study, name: str) -> str:
+    colour = charts.styles(list(study.entries), LOCAL)[name][0]
+    return f'<i class="chip" style="background:{colour}"></i>{escape(name)}'
+
+
+Column = tuple[str, str, Callable[[str, dict[str, Any]], str]]  # group, title, HTML of a method's cell
+
+
+def columns(study: Study) -> list[Column]:
+    """The table's columns after the method."""
+    found: list[Column] = []
+    for kind in kinds(study):
+        for average in ("micro",) if kind == "test" else metrics.AVERAGES:
+            found.append((f"{kind}, %", average, lambda _, s, k=kind, a=average: statistics_cell(s, k, a)))  # type: ignore[misc]
+    if study.against:
+        for word in ("better", "worse"):
+            found.append(("against alone", f"{word} off", lambda name, _, w=word: share_cell(study, name, w)))  # type: ignore[misc]
+        found.append(("against alone", "verdict", lambda name, _: verdict_cell(study, name)))
+    for key, title in (("std_clients", "std"), ("worst10", "worst tenth")):
+        found.append(("post over clients, %", title, lambda _, s, k=key: percent(s["fairness"].get("post", {}).get(k))))  # type: ignore[misc]
+    found.append(("cost, a seed", "uploads", lambda _, s: f"{s['cost']['uploads']:,.0f}"))
+    found.append(("cost, a seed", "exchanged", lambda _, s: size(s["cost"]["bytes_up"] + s["cost"]["bytes_down"])))
+    found.append(("cost, a seed", "seconds", lambda _, s: f"{s['time']['total_s']:,.1f}"))
+    return found
+
+
+def statistics_cell(summary: dict[str, Any], kind: str, average: str) -> str:
+    """Every statistic, of which the page shows the one chosen."""
+    return "".join(f'<span class="{name}">{score(summary, kind, average, name)}</span>' for name in STATISTICS)
+
+
+def share_cell(study: Study, name: str, word: str) -> str:
+    return f"{100 * study.against[name][word]:.0f} %" if name in study.against else "-"
+
+
+def verdict_cell(study: Study, name: str) -> str:
+    """Only a win is marked."""
+    verdict = escape(study.against[name]["verdict"]) if name in study.against else "-"
+    return f'<b class="win">{verdict}</b>' if name in study.winners else verdict
+
+
+def table(study: Study) -> str:
+    wanted = columns(study)
+    groups = list(dict.fromkeys(group for group, _, _ in wanted))
+    widths = {group: sum(other == group for other, _, _ in wanted) for group in groups}
+    over = "".join(f'<th colspan="{widths[group]}" scope="colgroup">{escape(group)}</th>' for group in groups)
+    under = "".join(f'<th scope="col"{edge(wanted, i)}>{escape(wanted[i][1])}</th>' for i in range(len(wanted)))
+    rows = "".join(row(study, entry, wanted) for entry in study.entries.values())
+    scored = [values for s in study.summaries.values() for kind in s["accuracy"].values() for values in kind.values()]
+    options = {name: text for name, text in STATISTICS.items() if any(values[name] is not None for values in scored)}
+    explained = "Accuracies are means over seeds ± their standard deviation. The two columns over clients, and the "
+    explained += "shares better and worse off, are of the last round. Only a tested win over training alone is marked."
+    return section(
+        "Methods side by side" if len(study.entries) > 1 else "Accuracy and cost",
+        choice("statistic", "Rounds", options),
+        '<div class="wide"><table id="comparison" data-shows="last10">'
+        f'<thead><tr><th rowspan="2" scope="col">method</th>{over}</tr><tr>{under}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>",
+        note(explained),
+    )
+
+
+def edge(wanted: list[Column], i: int) -> str:
+    """Marks the first column of a group, which gets a little air."""
+    return ' class="first"' if i == 0 or wanted[i][0] != wanted[i - 1][0] else ""
+
+
+def row(study: Study, entry: Entry, wanted: list[Column]) -> str:
+    done, total = len(entry.done), len(entry.trials)
+    some = f" <small>{done} of {total} seeds</small>" if 0 < done < total else ""
+    head = f'<th scope="row">{chip(study, entry.name)}{some}</th>'
+    if entry.summary is None:
+        return f'<tr>{head}<td class="none" colspan="{len(wanted)}">no seed is finished</td></tr>'
+    cells = "".join(f"<td{edge(wanted, i)}>{wanted[i][2](entry.name, entry.summary)}</td>" for i in range(len(wanted)))
+    return f"<tr>{head}{cells}</tr>"
+
+
+def curves(study: Study, figures: dict[str, charts.Figure]) -> str:
+    found = kinds(study)
+    if not found:
+        return section("Accuracy over the rounds", note("No round has been scored yet."))
+    series = []
+    for name, entry in study.entries.items():
+        label = name if entry.done else f"{name} (unfinished)"
+        for kind in found:
+            for average in metrics.AVERAGES:
+                if values := entry.values(kind, average):
+                    series.append((name, label, f"{kind}/{average}", values))
+    figures["curves"] = charts.curves(series, charts.styles(list(study.entries), LOCAL), f"{found[0]}/macro")
+    which = choice("kind", "Which model", {kind: KIND_LABELS[kind] for kind in found}) or fixed("kind", found[0])
+    averages = {"macro": "mean over clients (macro)", "micro": "over all samples (micro)"}
+    one = all(len(entry.done) < 2 for entry in study.entries.values())
+    seeds = "One seed, so no band." if one else "Line: mean over seeds; band: from the worst seed to the best."
+    return section(
+        "Accuracy over the rounds",
+        f'<div class="choices">{which}{choice("average", "Average", averages)}</div>',
+        '<div id="curves" class="chart"></div>',
+        note(f"{seeds} A method that has no such model has no line. Click a method's name to hide it."),
+    )
+
+
+def fixed(name: str, value: str) -> str:
+    """A choice already made, for the script."""
+    return f'<input type="radio" name="{name}" value="{escape(value)}" checked hidden>'
+
+
+def gains(study: Study, figures: dict[str, charts.Figure]) -> str:
+    """Every client against itself alone; without Local nothing can be said, and that is said."""
+    title = "Is it worth joining?"
+    if LOCAL not in study.entries:
+        text = "Local was not run, so nothing here says whether clients gain by joining; 'fedkin compare' adds it."
+        return section(title, note(text))
+    if len(study.entries) == 1:
+        return section(title, note("Only training alone was run; 'fedkin compare' sets methods beside it."))
+    if not study.gains:
+        return section(title, note("No seed is finished both by Local and by another method, so gains are not known."))
+    means = {name: np.round(100 * found.mean(0), 9) for name, found in study.gains.items()}
+    known = ~np.isnan(np.stack(list(means.values()))).any(0)
+    missing = int((~known).sum())
+    span = charts.span_of([found[known] for found in means.values()])
+    explained = "Each client's accuracy after local training in the last round, minus what it reaches alone, in "
+    explained += (
+        "percentage points, mean over seeds; all panels have one scale. Point at a client for its name and size."
+    )
+    explained += f" {missing} clients have no test samples and are left out." if missing else ""
+    panels = [panel(study, name, i, known, span, figures) for i, name in enumerate(means)]
+    return section(title, note(explained), *panels, every_client(study, means))
+
+
+def panel(
+    study: Study, name: str, i: int, known: np.ndarray, span: tuple[float, float], figures: dict[str, charts.Figure]
+) -> str:
+    """One method: its clients sorted by gain, and their gain against their size."""
+    found = study.gains[name]
+    mean = np.round(100 * found.mean(0), 9)
+    ids = np.flatnonzero(known)
+    names = [str(study.clients["names"][k]) for k in ids]
+    texts = [hover(study, found, int(k)) for k in ids]
+    figures[f"bars-{i}"] = charts.bars(mean[ids], texts, names, span)
+    pictures, sized = f'<div id="bars-{i}" class="chart"></div>', ""
+    if "train" in study.clients:
+        sizes = np.array(study.clients["train"])[ids]
+        figures[f"sizes-{i}"] = charts.scatter(mean[ids], sizes, texts, span)
+        pictures += f'<div id="sizes-{i}" class="chart"></div>'
+        sized = by_size(study, found.mean(0))
+    return (
+        f'<article><h3>{chip(study, name)}</h3><p>{escape(shares(study, name))} {escape(sized)}</p><div class="pair">'
+        f"{pictures}</div></article>"
+    )
+
+
+def hover(study: Study, found: np.ndarray, k: int) -> str:
+    """What pointing at a client says."""
+    name = f"<b>{escape(str(study.clients['names'][k]))}</b>"
+    size = f"<br>{study.clients['train'][k]:,} training samples" if "train" in study.clients else ""
+    seeds = ", ".join(points(value, 1) for value in found[:, k])
+    return f"{name}{size}<br>gain {points(found[:, k].mean())} points" + (
+        f"<br>by seed: {seeds}" if len(found) > 1 else ""
+    )
+
+
+def every_client(study: Study, means: dict[str, np.ndarray]) -> str:
+    """The same as numbers, for the client that looks for itself."""
+    about = {word: study.clients[word] for word in ("train", "test") if word in study.clients}
+    head = ["client", *about, *(f"{name}, points" for name in means)]
+    heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
+    rows = []
+    for k, name in enumerate(study.clients["names"]):
+        cells = [f"{values[k]:,}" for values in about.values()]
+        cells += ["-" if np.isnan(gains[k]) else points(gains[k] / 100) for gains in means.values()]
+        row = "".join(f"<td>{cell}</td>" for cell in cells)
+        rows.append(f'<tr><th scope="row">{escape(str(name))}</th>{row}</tr>')
+    return (
+        "<details><summary>Every client's gain, as a table</summary>"
+        f'<div class="wide tall"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
+    )
+
+
+def selected(study: Study, figures: dict[str, charts.Figure]) -> str:
+    """Who took part how often; of methods that select everybody a sentence is enough."""
+    n = len(study.clients["names"])
+    found = {name: selection(entry, n) for name, entry in study.entries.items() if entry.done}
+    everybody = [name for name, share in found.items() if (share == 1).all()]
+    some = {name: share for name, share in found.items() if name not in everybody}
+    said = f"{listed(everybody, 'and')}: every client in every round." if everybody else ""
+    if not some:
+        return section("Who was selected", note(said)) if said else ""
+    names = [str(name) for name in study.clients["names"]]
+    figures["selected"] = charts.selections(some, names, charts.styles(list(study.entries), LOCAL))
+    text = "Share of rounds in which each client was selected, mean over seeds. A flat line treats clients alike. "
+    return section("Who was selected", '<div id="selected" class="chart"></div>', note(text + said))
+
+
+def selection(entry: Entry, n: int) -> np.ndarray:
+    """The share of rounds in which each client was selected, mean over finished seeds."""  # (n,)
+    counts = [np.bincount(np.concatenate(t.run.selected()), minlength=n) / len(t.lines) for t in entry.done]
+    share: np.ndarray = np.mean(counts, axis=0)
+    return share
+
+
+def settings(study: Study) -> str:
+    """The resolved experiment of each method, of its first seed that has begun."""
+    blocks = []
+    for name, entry in study.entries.items():
+        begun = [trial for trial in entry.trials if (trial.folder / "experiment.json").exists()]
+        if begun:
+            text = escape(json.dumps(begun[0].run.experiment, indent=2))
+            seed = f"<small>as run with seed {begun[0].seed}</small>"
+            blocks.append(f"<details><summary>{chip(study, name)} {seed}</summary><pre>{text}</pre></details>")
+    return section("Settings", *blocks)
+
+
+def definitions() -> str:
+    words = "".join(f"<dt>{escape(word)}</dt><dd>{escape(text)}</dd>" for word, text in DEFINITIONS.items())
+    return section("What the words mean", f'<dl class="words">{words}</dl>')

@@ -1,0 +1,177 @@
+"""A run that is killed at any moment and resumed ends exactly as one that was not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import fedkin as fk
+from fedkin.results import files, record
+from fedkin.results.record import Run
+
+# A checkpoint after every round, so that kills fall into writes as well as into rounds.
+PROGRAM = """
+import sys, torch, fedkin as fk
+from fedkin import compare, experiment
+torch.set_num_threads(1)
+method = {"local": fk.methods.local(), "fedprox": fk.methods.fedprox(lam=1.0)}[sys.argv[2]]
+fk.run(
+    fk.Experiment(method, fk.Data("digits", clients=10), "mlr", rounds=int(sys.argv[3]), evaluate_every=3, threads=1),
+    sys.argv[1], resume=sys.argv[4] == "resume", checkpoint_seconds=0.0,
+)
+print("finished")
+"""
+
+
+def start(folder: Path, method: str, rounds: int, how: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", PROGRAM, str(folder), method, str(rounds), how]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error.decode()
+    assert b"finished" in out
+
+
+def without_times(summary: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in summary.items() if name != "time"}
+
+
+def assert_same(one: Path, other: Path) -> None:
+    assert without_times(Run(one).summary) == without_times(Run(other).summary)
+    for path in [*one.glob("*.bin"), one / "models.safetensors"]:
+        assert path.read_bytes() == (other / path.name).read_bytes(), path.name
+    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds()]  # noqa: E731
+    assert strip(Run(one)) == strip(Run(other))
+    left, right = (record.load_checkpoint(folder, []) for folder in (one, other))
+    assert left is not None
+    assert right is not None
+    assert left.state.round == right.state.round
+    flat = files.read_tensors(next((one / "checkpoints").glob("*40.safetensors")))
+    same = files.read_tensors(next((other / "checkpoints").glob("*40.safetensors")))
+    assert flat.keys() == same.keys()
+    assert all(torch.equal(flat[name], same[name]) for name in flat)
+
+
+@pytest.mark.parametrize("method", ["local", "fedprox"])
+def test_killed_at_random_moments_and_resumed_equals_uninterrupted(tmp_path: Path, method: str) -> None:
+    ended(start(tmp_path / "whole", method, 40, "new"))
+    moments, kills = random.Random(method), 0
+    how, broken = "new", tmp_path / "broken"
+    for _ in range(12):
+        process = start(broken, method, 40, how)
+        began = time.monotonic()
+        while process.poll() is None and not (broken / "experiment.json").exists() and time.monotonic() - began < 60:
+            time.sleep(0.005)
+        time.sleep(moments.uniform(0.0, 0.25))
+        if process.poll() is not None:
+            break
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        kills += 1
+        how = "resume"
+    assert kills >= 2
+    ended(start(broken, method, 40, how))
+    assert_same(tmp_path / "whole", broken)
+
+
+def small(rounds: int, method: fk.Method | None = None) -> fk.Experiment:
+    chosen = method or fk.methods.fedavg(count=4)
+    return fk.Experiment(chosen, fk.Data("digits", clients=8), rounds=rounds, evaluate_every=2, threads=1)
+
+
+def test_a_run_stopped_by_its_listener_saves_and_goes_on(tmp_path: Path) -> None:
+    whole = fk.run(small(40), tmp_path / "whole")
+    part = fk.run(small(40), tmp_path / "part", listen=lambda tick: tick.round < 17)
+    assert not part.finished
+    assert not (tmp_path / "part" / "summary.json").exists()
+    rest = fk.run(small(40), tmp_path / "part", resume=True)
+    assert without_times(rest.summary) == without_times(whole.summary)
+    assert_same(tmp_path / "whole", tmp_path / "part")
+
+
+def test_more_rounds_continue_as_if_asked_for_from_the_start(tmp_path: Path) -> None:
+    fk.run(small(20), tmp_path / "part")
+    fk.run(small(40), tmp_path / "part", resume=True)
+    fk.run(small(40), tmp_path / "whole")
+    assert Run(tmp_path / "part").summary["accuracy"] == Run(tmp_path / "whole").summary["accuracy"]
+    assert (tmp_path / "part" / "models.safetensors").read_bytes() == (
+        tmp_path / "whole" / "models.safetensors"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "json", "gone"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(tmp_path: Path, harm: str) -> None:
+    fk.run(small(40), tmp_path / "whole", checkpoint_seconds=0.0)
+    shutil.copytree(tmp_path / "whole", tmp_path / "part")
+    newest = tmp_path / "part" / "checkpoints" / "round-000040.safetensors"
+    if harm == "cut":
+        newest.write_bytes(newest.read_bytes()[:-100])
+    elif harm == "flip":
+        content = bytearray(newest.read_bytes())
+        content[-3] ^= 1
+        newest.write_bytes(bytes(content))
+    elif harm == "json":
+        newest.with_suffix(".json").write_text("{")
+    else:
+        newest.unlink()
+    said: list[str] = []
+    fk.run(small(40), tmp_path / "part", resume=True, warn=said.append)
+    assert any("round-000040 is damaged" in sentence for sentence in said)
+    assert_same(tmp_path / "whole", tmp_path / "part")
+
+
+def test_all_checkpoints_damaged_is_refused_and_nothing_is_touched(tmp_path: Path) -> None:
+    fk.run(small(10), tmp_path / "part", checkpoint_seconds=0.0)
+    for path in (tmp_path / "part" / "checkpoints").glob("*.safetensors"):
+        path.write_bytes(b"no")
+    before = (tmp_path / "part" / "rounds.jsonl").read_bytes()
+    with pytest.raises(fk.BadInput, match="damaged"):
+        fk.run(small(10), tmp_path / "part", resume=True, warn=lambda _: None)
+    assert (tmp_path / "part" / "rounds.jsonl").read_bytes() == before
+
+
+def test_mapped_slots_resume_like_slots_in_memory(tmp_path: Path) -> None:
+    inside = small(12, fk.methods.local())
+    mapped = replace(inside, slot_memory=0.0)
+    whole = fk.run(inside, tmp_path / "whole")
+    part = fk.run(mapped, tmp_path / "part", listen=lambda tick: tick.round < 5)
+    assert not part.finished
+    rest = fk.run(mapped, tmp_path / "part", resume=True)
+    assert rest.summary["accuracy"] == whole.summary["accuracy"]
+    assert all(torch.equal(rest.models["personal"][name], value) for name, value in whole.models["personal"].items())
+    assert not list((tmp_path / "part").glob("slots-*"))
+
+
+def test_a_finished_run_can_be_resumed_and_stays_as_it_was(tmp_path: Path) -> None:
+    first = fk.run(small(6), tmp_path / "run")
+    again = fk.run(small(6), tmp_path / "run", resume=True)
+    assert without_times(first.summary) == without_times(again.summary)
+
+
+def test_written_files_are_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "summary.json"
+    files.write_json(path, {"old": 1})
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "settle", full)
+    with pytest.raises(OSError, match="No space"):
+        files.write_json(path, {"new": 2})
+    assert json.loads(path.read_text()) == {"old": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["summary.json"]
