@@ -18,12 +18,12 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
 from fedkin.experiment import Experiment, Listener, Result, cadence, run, running, versions
-from fedkin.methods.local import alone
+from fedkin.methods.local import alone, matched
 from fedkin.parts import Method
 from fedkin.results import files, metrics
 from fedkin.results.record import Run
 
-LOCAL = "local"
+LOCAL, MATCHED = "local", "local_matched"
 LEVEL = 0.05  # of the paired test that calls a difference a win
 
 
@@ -52,8 +52,11 @@ def arms(experiment: Experiment, methods: list[Method], seeds: list[int], folder
 
 
 def with_local(methods: list[Method]) -> list[Method]:
-    """The methods with Local in front, trained with the steps and the rate of the first of them."""
-    return methods if any(method.name == LOCAL for method in methods) else [alone(methods[0]), *methods]
+    """The methods with Local in front, trained with the steps and the rate of the first of them; a matched Local too
+    takes after that one."""
+    first = next((method for method in methods if method.name not in (LOCAL, MATCHED)), methods[0])
+    followed = [matched(first) if method.name == MATCHED else method for method in methods]
+    return followed if any(method.name == LOCAL for method in methods) else [alone(first), *followed]
 
 
 def shared_cadence(experiment: Experiment, methods: list[Method], federation: Federation) -> int:

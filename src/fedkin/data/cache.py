@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-FORMAT = 1  # raise it when what is stored changes, and older files are no longer looked at
+FORMAT = 2  # raise it when what is stored changes, and older files are no longer looked at
 
 Stored = tuple[dict[str, Tensor], dict[str, str]]
 

@@ -58,7 +58,7 @@ def _planes(picture: Any) -> np.ndarray:
 
 
 def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each pixel in [0, 1], summed exactly in whole numbers and without a copy of the set."""
+    """Mean and deviation of each pixel, summed exactly in whole numbers and without a copy of the set."""
     total = np.zeros(x.shape[1:], dtype=np.int64)
     squares = np.zeros_like(total)
     for start in range(0, len(x), BATCH):
@@ -67,16 +67,17 @@ def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         squares += (block * block).sum(0)
     mean = total / len(x)
     deviation = np.sqrt(np.maximum(squares / len(x) - mean * mean, 0))
-    return (mean / 255).astype(np.float32), (deviation / 255).astype(np.float32)
+    return mean.astype(np.float32), deviation.astype(np.float32)
 
 
 def pixels(tensors: dict[str, Tensor], how: Literal["standardised", "scaled"]) -> Tensor:
-    """Floats to learn from, x in [0, 1]: standardised, (x - mean) / (sd + 0.001), or scaled, (x - 0.5) / 0.5."""
+    """Floats to learn from: standardised, (x - mean) / (sd + 0.001) for x in 0 .. 255 as pFedMe's scripts have it, or
+    scaled, (x - 0.5) / 0.5 for x in [0, 1]."""
     x = tensors["x"].to(torch.float32)
     if how == "scaled":
         return x.mul_(2 / 255).sub_(1)
     scale = 1 / (tensors["deviation"] + OFFSET)
-    return x.mul_(scale / 255).sub_(tensors["mean"] * scale)
+    return x.sub_(tensors["mean"]).mul_(scale)
 
 
 def characters(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:

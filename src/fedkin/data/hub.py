@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -75,8 +76,11 @@ def samples(entry: Entry, progress: bool = True) -> Samples:
             except Unreachable as refusal:
                 refusals.append(str(refusal))
                 continue
-            cache.save(file, *stored)
-            stored = cache.load(file) or stored  # the memory map, and let the decoded copy go
+            try:
+                cache.save(file, *stored)
+                stored = cache.load(file) or stored  # the memory map, and let the decoded copy go
+            except OSError as refusal:  # a full or read-only disk costs time, not the run
+                print(f"Not cached, so {entry.name} is decoded again next time: {refusal}", file=sys.stderr)
         return _samples(entry, source, *stored)
     places = ", ".join(str(root) for root in roots()) or "FEDKIN_DATA, which is not set"
     raise BadInput(

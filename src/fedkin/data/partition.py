@@ -6,7 +6,6 @@ Every function returns one array of row numbers a client. Images never pass thro
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
 
@@ -68,13 +67,8 @@ def dirichlet(
 ) -> list[np.ndarray]:
     """Every class is divided by a draw from Dirichlet(alpha): a small alpha gives clients few classes.
 
-    The draw is Flower's `DirichletPartitioner`. It cuts the rows of a class in the order they come, so it is handed a
-    shuffled table of row numbers and labels; and it draws again until its minimum holds, and gives up after ten times,
-    so its minimum is 0 and ours is reached by `repaired`.
+    The minimum is reached by `repaired`, not by drawing again, which may never end.
     """
-    from datasets import Dataset
-    from flwr_datasets.partitioner import DirichletPartitioner  # here: it imports plotting libraries
-
     fewest = min(MINIMUM, len(labels) // clients) if minimum is None else minimum
     require(
         fewest * clients <= len(labels),
@@ -83,18 +77,17 @@ def dirichlet(
     )
     gen = keyed(seed, "dirichlet")
     order = gen.permutation(len(labels))
-    partitioner: Any = DirichletPartitioner(
-        num_partitions=clients,
-        partition_by="label",
-        alpha=alpha,
-        min_partition_size=0,
-        self_balancing=False,
-        shuffle=False,
-        seed=int(gen.integers(2**32)),
-    )
-    partitioner.dataset = Dataset.from_dict({"row": order, "label": labels[order]}).with_format("arrow")
-    shares = [partitioner.load_partition(i)[:].column("row").to_numpy() for i in range(clients)]
+    draws = np.random.default_rng(int(gen.integers(2**32)))
+    parts = [divided(order[labels[order] == label], clients, alpha, draws) for label in np.unique(labels)]
+    shares = [np.concatenate(own) for own in zip(*parts, strict=True)]
     return repaired(shares, labels, fewest, gen)
+
+
+def divided(rows: np.ndarray, clients: int, alpha: float, draws: np.random.Generator) -> list[np.ndarray]:
+    """One class among the clients, cut at the cumulative shares of a Dirichlet draw: as Flower's `DirichletPartitioner`
+    does it, whose import brings plotting libraries and takes seconds."""
+    cuts = (np.cumsum(draws.dirichlet(np.full(clients, alpha))) * len(rows)).astype(int)[:-1]
+    return np.split(rows, cuts)
 
 
 def repaired(shares: list[np.ndarray], labels: np.ndarray, minimum: int, gen: np.random.Generator) -> list[np.ndarray]:
@@ -103,22 +96,27 @@ def repaired(shares: list[np.ndarray], labels: np.ndarray, minimum: int, gen: np
     Unlike drawing again this always ends, and it leaves the clients alone that were drawn well.
     """
     poor = [i for i, rows in enumerate(shares) if len(rows) < minimum]
-    if not poor:
-        return shares
-    held = [list(map(int, rows)) for rows in shares]
-    richest = [(-len(rows), i) for i, rows in enumerate(held)]
+    richest = [(-len(rows), i) for i, rows in enumerate(shares) if len(rows) >= minimum]
     heapq.heapify(richest)
+    purses: dict[int, list[list[int]]] = {}  # of those who give: their rows, a list a class
+    after = list(shares)
     for i in poor:
-        while len(held[i]) < minimum:
+        taken = []
+        for _ in range(minimum - len(shares[i])):
             size, giver = heapq.heappop(richest)
-            if -size != len(held[giver]):  # it has received since; only poor clients do
-                heapq.heappush(richest, (-len(held[giver]), giver))
-                continue
-            mine = labels[held[giver]]
-            of_class = np.flatnonzero(mine == gen.choice(np.unique(mine)))
-            held[i].append(held[giver].pop(int(gen.choice(of_class))))
+            if giver not in purses:
+                mine = labels[shares[giver]]
+                purses[giver] = [shares[giver][mine == label].tolist() for label in np.unique(mine)]
+            purse = purses[giver]
+            rows = purse[gen.integers(len(purse))]
+            taken.append(rows.pop(int(gen.integers(len(rows)))))
+            if not rows:
+                purse.remove(rows)
             heapq.heappush(richest, (size + 1, giver))
-    return [np.array(rows, dtype=np.int64) for rows in held]
+        after[i] = np.append(shares[i], np.array(taken, dtype=np.int64))
+    for giver, purse in purses.items():
+        after[giver] = np.concatenate([np.array(rows, dtype=np.int64) for rows in purse])
+    return after
 
 
 def classes(labels: np.ndarray, clients: int, each: int, seed: int) -> list[np.ndarray]:

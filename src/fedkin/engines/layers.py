@@ -77,7 +77,7 @@ def forward(layers: Layers, stacked: Model, x: Tensor, masks: dict[str, Tensor])
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     if len(x) == 1:
-        return F.linear(x[0], weight[0], bias[0])[None]
+        return F.linear(x.squeeze(0), weight.squeeze(0), bias.squeeze(0))[None]  # indexing has a dearer backward
     if x.dim() == 3:
         return torch.baddbmm(bias[:, None], x, weight.mT)
     return torch.einsum("m...i,moi->m...o", x, weight) + bias.reshape(len(x), *(1,) * (x.dim() - 2), -1)
@@ -96,5 +96,8 @@ def convolved(layer: nn.Conv2d, x: Tensor, weight: Tensor, bias: Tensor) -> Tens
         out: Tensor = convolve(together, weight.flatten(0, 1), bias.flatten(), groups=m * layer.groups)
         result: Tensor = out.unflatten(1, (m, -1)).transpose(0, 1)
         return result
-    apart = [convolve(x[i], weight[i], bias[i], groups=layer.groups) for i in range(m)]
-    return apart[0][None] if m == 1 else torch.stack(apart)
+    if m == 1:
+        alone: Tensor = convolve(x.squeeze(0), weight.squeeze(0), bias.squeeze(0), groups=layer.groups)[None]
+        return alone
+    each = zip(x.unbind(), weight.unbind(), bias.unbind(), strict=True)
+    return torch.stack([convolve(*own, groups=layer.groups) for own in each])

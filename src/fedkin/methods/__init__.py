@@ -5,12 +5,17 @@ from collections.abc import Callable
 from fedkin.errors import unknown
 from fedkin.methods.fedavg import fedavg
 from fedkin.methods.fedprox import fedprox
-from fedkin.methods.local import local
+from fedkin.methods.local import local, local_matched
 from fedkin.parts import Method
 
-METHODS: dict[str, Callable[..., Method]] = {"local": local, "fedavg": fedavg, "fedprox": fedprox}
+METHODS: dict[str, Callable[..., Method]] = {
+    "local": local,
+    "local_matched": local_matched,
+    "fedavg": fedavg,
+    "fedprox": fedprox,
+}
 
-__all__ = ["METHODS", "fedavg", "fedprox", "local", "named"]
+__all__ = ["METHODS", "fedavg", "fedprox", "local", "local_matched", "named"]
 
 
 def named(name: str) -> Method:

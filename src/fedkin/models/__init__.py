@@ -5,6 +5,7 @@ All are plain sequences without running statistics, so that the stacked engine c
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
@@ -78,8 +79,8 @@ def images(shape: Shape, name: str, least: int) -> None:
 
 def width(body: list[nn.Module], shape: Shape) -> int:
     """How many numbers come out of these layers for one sample; nothing is computed."""
-    with torch.device("meta"):
-        return int(nn.Sequential(*body).to("meta")(torch.empty(1, *shape)).shape[1])
+    ghost = copy.deepcopy(nn.Sequential(*body)).to("meta")
+    return int(ghost(torch.empty(1, *shape, device="meta")).shape[1])
 
 
 MODELS: dict[str, Callable[..., nn.Module]] = {"mlr": mlr, "dnn": dnn, "mlp": mlp, "lenet": lenet, "cnn": cnn}

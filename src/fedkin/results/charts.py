@@ -131,7 +131,7 @@ def selections(shares: dict[str, np.ndarray], names: list[str], style: dict[str,
                 "y": (100 * share[order]).tolist(),
                 "line": {"color": tone, "dash": dash, "shape": "hvh", "width": 2.5},
                 "hovertext": [escape(names[i]) for i in order],
-                "hovertemplate": "%{hovertext}: %{y:.1f} % of rounds",
+                "hovertemplate": "client %{hovertext}: %{y:.1f} % of rounds",
             }
         )
     x = {"title": {"text": "clients, by how often they were selected"}, "showgrid": False}

@@ -52,7 +52,7 @@ def fairness(clients: np.ndarray) -> dict[str, float | None]:
 
 
 def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    """Several seeds of one method: means, and their standard deviations in `spread`."""
+    """Several seeds of one method: means, and their standard deviations in `spread`, which is empty for one seed."""
 
     def over(f: Any) -> Accuracy:
         first: Accuracy = summaries[0]["accuracy"]
@@ -75,7 +75,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "method": summaries[0]["method"],
         "accuracy": over(np.mean),
-        "spread": over(lambda values: np.std(values, ddof=1) if len(values) > 1 else 0.0),
+        "spread": over(lambda values: np.std(values, ddof=1)) if len(summaries) > 1 else {},
         "fairness": {
             kind: {key: float(np.mean([s["fairness"][kind][key] for s in summaries])) for key in values}
             for kind, values in summaries[0]["fairness"].items()

@@ -188,8 +188,9 @@ class Run:
         return dict(files.read_json(self.folder / "summary.json"))
 
     def rounds(self) -> list[dict[str, Any]]:
+        """A line a round; a last line that was cut short by a kill does not count."""
         with open(self.folder / "rounds.jsonl") as file:
-            return [json.loads(line) for line in file]
+            return [json.loads(line) for line in file if line.endswith("\n")]
 
     def accuracy(self, kind: str) -> np.ndarray:
         """Of every client, a row an evaluated round."""  # (evaluations, n) float64

@@ -22,7 +22,8 @@ from fedkin.results import charts, files, metrics
 from fedkin.results.record import Run
 from fedkin.results.table import KINDS, percent
 
-STATISTICS = {"last10": "last 10", "last": "last", "best": "best", "validated": "by validation"}
+SHOWN = "last"  # round, of which the gains and the verdicts are too
+STATISTICS = {"last": "last", "last10": "last 10", "best": "best", "validated": "by validation"}
 KIND_LABELS = {"post": "after local training (post)", "global": "common model (global)"}
 KIND_LABELS |= {"recv": "as received (recv)", "test": "common test set (test)"}
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -39,11 +40,12 @@ DEFINITIONS = {
     "last": "The last round.",
     "best": "The largest of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
     "by validation": "The round whose validation accuracy was best. Only with a validation split.",
-    "alone": "Local: every client trains on its own samples only and exchanges nothing.",
+    "alone": "Local: every client trains on its own samples only and exchanges nothing. All clients train in every "
+    "round, with as many steps as a client of the compared method takes in a round in which it takes part.",
     "better off, worse off": "Shares of clients whose post accuracy in the last round is above or below what they "
     "reach alone, counted client by client and seed by seed. The rest fare exactly the same.",
     "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
-    "every seed agrees in sign; otherwise no clear difference. Methods are not tested against each other.",
+    "every seed agrees in sign; otherwise the difference is not clear. Methods are not tested against each other.",
     "± and bands": "± is the standard deviation over seeds; a band reaches from the worst seed to the best.",
     "std, worst tenth": "How evenly clients fare in the last round: the standard deviation of their post accuracies, "
     "and the mean of the lowest tenth of them.",
@@ -85,6 +87,11 @@ class Trial:
             except ValueError:
                 break
         return found
+
+    @property
+    def reached(self) -> int:
+        """The last round there is."""
+        return int(self.lines[-1]["round"]) if self.lines else 0
 
 
 @dataclass(frozen=True)
@@ -163,20 +170,20 @@ class Study:
         paths = [t.folder / "clients.json" for t in self.trials]
         stored: dict[str, list[Any]] = next((files.read_json(path) for path in paths if path.exists()), {})
         known = {key: value for key, value in stored.items() if len(value) == n}
-        return {"names": [f"client {i}" for i in range(n)]} | known
+        return {"names": [str(i) for i in range(n)]} | known
 
     @cached_property
     def gains(self) -> dict[str, np.ndarray]:
-        """Post accuracy minus Local's for each method, a row a seed that both have finished."""  # (seeds, n)
+        """Post accuracy minus Local's, by method; a row a seed finished by both in as many rounds."""  # (seeds, n)
         if LOCAL not in self.entries or not self.entries[LOCAL].done:
             return {}
-        alone = {trial.seed for trial in self.entries[LOCAL].done}
+        alone = {(trial.seed, trial.reached) for trial in self.entries[LOCAL].done}
         result = {}
         for name, entry in self.entries.items():
-            seeds = [trial.seed for trial in entry.done if trial.seed in alone]
+            seeds = [trial.seed for trial in entry.done if (trial.seed, trial.reached) in alone]
             if name != LOCAL and seeds:
                 result[name] = np.stack([gain(self.folder, seed, name) for seed in seeds])
-        return result
+        return {name: gains for name, gains in result.items() if not np.isnan(gains).all()}
 
 
 def studied(folder: Path) -> Study:
@@ -198,18 +205,20 @@ def studied(folder: Path) -> Study:
 # words
 
 
-def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", statistic: str = "last10") -> str:
+def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", statistic: str = SHOWN) -> str:
+    """As the terminal prints it; a single seed has no spread."""
     if kind not in summary["accuracy"]:
         return "-"
-    return percent(summary["accuracy"][kind][average][statistic], summary["spread"][kind][average][statistic])
+    spread = summary["spread"][kind][average][statistic] if len(summary["seeds"]) > 1 else None
+    return percent(summary["accuracy"][kind][average][statistic], spread)
 
 
 def ranked(study: Study) -> list[str]:
     """Finished methods by post macro accuracy, the highest first."""
 
     def key(name: str) -> float:
-        value = study.summaries[name]["accuracy"].get("post", {}).get("macro", {}).get("last10")
-        return -1.0 if value is None else -float(value)
+        value = study.summaries[name]["accuracy"].get("post", {}).get("macro", {}).get(SHOWN)
+        return 1.0 if value is None else -float(value)
 
     return sorted(study.summaries, key=key)
 
@@ -244,16 +253,20 @@ def lede(study: Study) -> list[str]:
     order = ranked(study)
     said = []
     if order:
-        scores = [f"{'training alone' if n == LOCAL else n} {score(study.summaries[n])} %" for n in order]
-        so_far = "" if study.finished else " so far"
-        said.append(
-            f"Accuracy after local training{so_far}, mean over clients, last 10 scored rounds, the highest first: "
-            f"{', '.join(scores)}."
-        )
-    about = [name for name in order if name in study.winners] or [name for name in order if name in study.against]
+        which = "mean over clients, last round" + (", the highest first" if len(order) > 1 else "")
+        scores = [f"{called(study, name)} {score(study.summaries[name])}\u00a0%" for name in order]
+        said.append(f"Accuracy after local training ({which}): {', '.join(scores)}.")
+    tested = [name for name in order if name in study.against and name in study.gains]
+    about = [name for name in tested if name in study.winners] or tested
     said += [f"{about[0]}: {shares(study, about[0])}"] if about else []
     said += ["The methods are tested against training alone, not against each other."] if len(study.against) > 1 else []
     return said
+
+
+def called(study: Study, name: str) -> str:
+    entry = study.entries[name]
+    some = f" ({len(entry.done)} of {len(entry.trials)} seeds)" if len(entry.done) < len(entry.trials) else ""
+    return ("training alone" if name == LOCAL else name) + some
 
 
 def shares(study: Study, name: str) -> str:
@@ -262,18 +275,21 @@ def shares(study: Study, name: str) -> str:
     gains = gains[:, ~np.isnan(gains).all(0)]
     better, worse = float((gains > 0).mean()), float((gains < 0).mean())
     text = f"{100 * better:.0f} % of the clients are better off than alone, {100 * worse:.0f} % worse off"
-    text += f"{', the others the same' if better + worse < 1 else ''}; the mean gain is {points(gains.mean())} points. "
+    text += ", the others the same" if (gains == 0).any() else ""
+    text += f"; the mean gain is {points(gains.mean())} points. "
     if name not in study.against:
-        return text + "No verdict: the comparison is not finished."
+        why = "there is no summary of these runs" if study.finished else "the comparison is not finished"
+        return f"{text}No verdict: {why}."
     found = study.against[name]
     p = "p < 0.001" if found["p"] < 0.001 else f"p = {found['p']:.3f}"
-    verdict = found["verdict"] + ("" if found["verdict"] == "no clear difference" else " than alone")
+    verdict = found["verdict"] + (" than alone" if found["verdict"] in ("better", "worse") else "")
     return text + f"Verdict: {verdict} (paired test, {p})."
 
 
 def points(value: float, digits: int = 2) -> str:
     """A signed difference of accuracies in percentage points, with a proper minus."""
-    return f"{100 * value:+.{digits}f}".replace("-", "−")
+    text = f"{100 * value:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
 
 
 def cautions(study: Study) -> list[str]:
@@ -294,7 +310,7 @@ def cautions(study: Study) -> list[str]:
 
 
 def progress(trial: Trial) -> str:
-    return f"round {trial.lines[-1]['round']} of {trial.asked}" if trial.lines else "not begun"
+    return f"round {trial.reached} of {trial.asked}" if trial.reached else "not begun"
 
 
 def by_size(study: Study, gains: np.ndarray) -> str:
@@ -307,9 +323,9 @@ def by_size(study: Study, gains: np.ndarray) -> str:
     order = known[np.argsort(sizes[known], kind="stable")]
     few, many = order[:quarter], order[-quarter:]
     return (
-        f"The quarter of clients with the fewest samples (up to {sizes[few].max():,.0f}) gains "
-        f"{points(gains[few].mean())} points on average, the quarter with the most (from {sizes[many].min():,.0f}) "
-        f"{points(gains[many].mean())}."
+        f"The quarter of clients with the fewest samples (up to {sizes[few].max():,.0f}) has a "
+        f"mean gain of {points(gains[few].mean())} points, the quarter with the most (from "
+        f"{sizes[many].min():,.0f}) of {points(gains[many].mean())}."
     )
 
 
@@ -396,7 +412,10 @@ def what(study: Study) -> dict[str, tuple[str, str]]:
         "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
         "Rounds": (f"{max(trial.asked for trial in study.trials):,}", ""),
         "Seeds": (f"{len(seeds)}", ", ".join(map(str, seeds))),
-        "Scored": ("every round" if every == 1 else f"every {every} rounds", "and after the last"),
+        "Scored": (
+            "every round" if every == 1 else f"every {every} rounds",
+            "" if every == 1 else "and after the last",
+        ),
     }
 
 
@@ -414,8 +433,8 @@ def choice(name: str, label: str, options: dict[str, str]) -> str:
 
 def kinds(study: Study) -> list[str]:
     """Those that any method has, in the order of the table."""
-    scored = [line["accuracy"] for t in study.trials for line in t.lines[::-1] if "accuracy" in line]
-    return [kind for kind in KINDS if any(kind in score for score in scored)]
+    found: list[list[Any]] = [[line["accuracy"] for line in t.lines if "accuracy" in line][-1:] for t in study.trials]
+    return [kind for kind in KINDS if any(kind in last for scores in found for last in scores)]
 
 
 def chip(study: Study, name: str) -> str:
@@ -468,16 +487,28 @@ def table(study: Study) -> str:
     rows = "".join(row(study, entry, wanted) for entry in study.entries.values())
     scored = [values for s in study.summaries.values() for kind in s["accuracy"].values() for values in kind.values()]
     options = {name: text for name, text in STATISTICS.items() if any(values[name] is not None for values in scored)}
-    explained = "Accuracies are means over seeds ± their standard deviation. The two columns over clients, and the "
-    explained += "shares better and worse off, are of the last round. Only a tested win over training alone is marked."
+    several = any(len(entry.done) > 1 for entry in study.entries.values())
+    explained = ["Accuracies are means over seeds ± their standard deviation." if several else "Of one seed."]
+    explained += [last_ten(study)]
+    explained += ["Columns over clients" + (" and against alone" if study.against else "") + " are of the last round."]
+    explained += ["Only a tested win over training alone is marked."] if study.against else []
     return section(
         "Methods side by side" if len(study.entries) > 1 else "Accuracy and cost",
         choice("statistic", "Rounds", options),
-        '<div class="wide"><table id="comparison" data-shows="last10">'
+        f'<div class="wide"><table id="comparison" data-shows="{SHOWN}">'
         f'<thead><tr><th rowspan="2" scope="col">method</th>{over}</tr><tr>{under}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>",
-        note(explained),
+        note(" ".join(explained)),
     )
+
+
+def last_ten(study: Study) -> str:
+    """Which rounds 'last 10' means here, for with seldom scoring they reach far back."""
+    trial = next((entry.done[0] for entry in study.entries.values() if entry.done), None)
+    rounds = [line["round"] for line in trial.lines if "accuracy" in line][-10:] if trial else []
+    if not rounds:
+        return ""
+    return f"'Last 10' here is the mean of {len(rounds)} scored rounds, from {rounds[0]} to {rounds[-1]}."
 
 
 def edge(wanted: list[Column], i: int) -> str:
@@ -533,7 +564,7 @@ def gains(study: Study, figures: dict[str, charts.Figure]) -> str:
     if len(study.entries) == 1:
         return section(title, note("Only training alone was run; 'fedkin compare' sets methods beside it."))
     if not study.gains:
-        return section(title, note("No seed is finished both by Local and by another method, so gains are not known."))
+        return section(title, note("No seed is finished and scored both by Local and by another method: no gains yet."))
     means = {name: np.round(100 * found.mean(0), 9) for name, found in study.gains.items()}
     known = ~np.isnan(np.stack(list(means.values()))).any(0)
     missing = int((~known).sum())
@@ -542,7 +573,8 @@ def gains(study: Study, figures: dict[str, charts.Figure]) -> str:
     explained += (
         "percentage points, mean over seeds; all panels have one scale. Point at a client for its name and size."
     )
-    explained += f" {missing} clients have no test samples and are left out." if missing else ""
+    mute = "client has no test samples and is" if missing == 1 else "clients have no test samples and are"
+    explained += f" {missing} {mute} left out." if missing else ""
     panels = [panel(study, name, i, known, span, figures) for i, name in enumerate(means)]
     return section(title, note(explained), *panels, every_client(study, means))
 
@@ -563,15 +595,21 @@ def panel(
         figures[f"sizes-{i}"] = charts.scatter(mean[ids], sizes, texts, span)
         pictures += f'<div id="sizes-{i}" class="chart"></div>'
         sized = by_size(study, found.mean(0))
-    return (
-        f'<article><h3>{chip(study, name)}</h3><p>{escape(shares(study, name))} {escape(sized)}</p><div class="pair">'
-        f"{pictures}</div></article>"
-    )
+    said = escape(" ".join([shares(study, name), sized, effort(study.entries[name], len(known))]))
+    return f'<article><h3>{chip(study, name)}</h3><p>{said}</p><div class="pair">{pictures}</div></article>'
+
+
+def effort(entry: Entry, n: int) -> str:
+    """Being alone means training every round; a method that trains fewer clients is compared at less work."""
+    share = float(selection(entry, n).mean())
+    if entry.done[0].run.experiment["method"]["trains"] == "everyone" or share == 1:
+        return ""
+    return f"A client trains in {100 * share:.0f} % of the rounds here, alone in all of them."
 
 
 def hover(study: Study, found: np.ndarray, k: int) -> str:
     """What pointing at a client says."""
-    name = f"<b>{escape(str(study.clients['names'][k]))}</b>"
+    name = f"<b>client {escape(str(study.clients['names'][k]))}</b>"
     size = f"<br>{study.clients['train'][k]:,} training samples" if "train" in study.clients else ""
     seeds = ", ".join(points(value, 1) for value in found[:, k])
     return f"{name}{size}<br>gain {points(found[:, k].mean())} points" + (
@@ -608,7 +646,8 @@ def selected(study: Study, figures: dict[str, charts.Figure]) -> str:
         return section("Who was selected", note(said)) if said else ""
     names = [str(name) for name in study.clients["names"]]
     figures["selected"] = charts.selections(some, names, charts.styles(list(study.entries), LOCAL))
-    text = "Share of rounds in which each client was selected, mean over seeds. A flat line treats clients alike. "
+    text = "Share of rounds in which each client was selected, mean over seeds. Chance alone makes the line fall a "
+    text += "little; a steep fall means that some clients are preferred. "
     return section("Who was selected", '<div id="selected" class="chart"></div>', note(text + said))
 
 

@@ -74,4 +74,5 @@ def comparison_table(summary: dict[str, Any]) -> Table:
 def cell(method: dict[str, Any], kind: str, average: str) -> str:
     if kind not in method["accuracy"]:
         return "-"
-    return percent(method["accuracy"][kind][average]["last"], method["spread"][kind][average]["last"])
+    spread = method["spread"].get(kind, {}).get(average, {}).get("last")
+    return percent(method["accuracy"][kind][average]["last"], spread)
