@@ -13,7 +13,16 @@ import fedkin as fk
 from fedkin.engines.layers import known
 from fedkin.engines.network import Network
 from fedkin.models import build
-from fedkin.train import SGD
+
+
+def answer() -> int:
+    return 42
+
+
+class Demanding(nn.Module):
+    def __init__(self, shape: tuple[int, ...], classes: int, depth: int):
+        super().__init__()
+
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 SIZES = [
@@ -67,9 +76,9 @@ def test_a_seed_is_an_initialisation(spec: str, untouched: None) -> None:
 
 
 def test_initialisation_is_torchs_own() -> None:
-    weight = build("mlr", (400,), 10, 0)[1].weight  # type: ignore[index]
+    weight = build("mlr", (400,), 10, 0)[1].weight.detach()  # type: ignore[index]
     assert weight.abs().max() <= 1 / 20
-    assert weight.std() == pytest.approx(1 / 20 / 3**0.5, rel=0.05)
+    assert float(weight.std()) == pytest.approx(1 / 20 / 3**0.5, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +99,9 @@ def test_initialisation_is_torchs_own() -> None:
         ("lenet", (60,), "takes images of at least 16x16"),
         ("nowhere.at_all:Net", (60,), "cannot be imported"),
         ("torch.nn:Nothing", (60,), "cannot be imported"),
-        ("fedkin.errors:BadInput", (60,), "gives a BadInput, not a torch.nn.Module"),
+        ("math:pi", (60,), "'math:pi'"),
+        (f"{__name__}:answer", (60,), "gives a int, not a torch.nn.Module"),
+        (f"{__name__}:Demanding", (60,), "Demanding'"),
     ],
 )
 def test_a_bad_spec_is_one_sentence(spec: str, shape: tuple[int, ...], sentence: str, untouched: None) -> None:
@@ -212,8 +223,28 @@ def test_only_trainable_parameters_travel() -> None:
     assert list(network.grad(network.model, batch)) == list(network.model)
 
 
-def test_one_dropout_used_twice_is_keyed_in_both_places() -> None:
+class Twice(nn.Module):
+    """One dropout layer, called twice, on different shapes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last, self.drop = nn.Linear(5, 4), nn.Linear(4, 3), nn.Dropout(0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.drop(self.last(self.drop(self.first(x))))
+
+
+@pytest.mark.parametrize("engine", list(fk.experiment.ENGINES))
+@pytest.mark.parametrize("kind", ["sequence", "called twice"])
+def test_one_dropout_in_two_places_is_keyed_or_refused(federate: Any, kind: str, engine: str) -> None:
     drop = nn.Dropout(0.5)
-    network = Network(nn.Sequential(nn.Linear(5, 4), drop, nn.Linear(4, 4), drop, nn.Linear(4, 3)), torch.zeros(5), 4)
-    assert len(network.dropouts) == 2
-    assert SGD().batch == 20
+    sequence = nn.Sequential(nn.Linear(5, 4), drop, nn.Linear(4, 4), drop, nn.Linear(4, 3))
+    method = fk.methods.fedavg(count=2, steps=2)
+    experiment = fk.Experiment(
+        method, federate((3, 30)), sequence if kind == "sequence" else Twice(), rounds=1, engine=engine
+    )
+    try:
+        fk.run(experiment)
+    except fk.BadInput as refusal:
+        assert "drop" in str(refusal) or "3" in str(refusal)  # noqa: PT017 - which layer it is
+        assert "use nn.Dropout" not in str(refusal)  # noqa: PT017 - it does

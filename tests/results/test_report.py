@@ -16,7 +16,7 @@ import pytest
 
 import fedkin as fk
 from fedkin import compare
-from fedkin.results import charts, files, report
+from fedkin.results import charts, files, report, words
 from fedkin.results.table import percent
 
 go = pytest.importorskip("plotly.graph_objects")
@@ -142,7 +142,7 @@ def test_every_number_of_the_summary_is_on_the_page(trio: Path) -> None:
     for found in summary["against_local"].values():
         better, worse = (f"{100 * found[word]:.0f} %" for word in ("better", "worse"))
         assert f"{better} of the clients are better off than alone, {worse} worse off" in page.text
-        assert f"the mean gain is {report.points(found['gain'])} points" in page.text
+        assert f"the mean gain is {words.points(found['gain'])} points" in page.text
 
 
 def test_the_page_is_whole_and_loads_nothing(trio: Path) -> None:
@@ -217,8 +217,8 @@ def test_gains_are_post_minus_local_with_names_and_sizes(trio: Path) -> None:
         assert name in unescape(text)
         assert f"<br>{size:,} training samples<br>" in text
     few, many = expected[:2].mean() / 100, expected[-2:].mean() / 100
-    assert f"has a mean gain of {report.points(few)} points" in page.text
-    assert f"of {report.points(many)}. A client trains" in page.text
+    assert f"has a mean gain of {words.points(few)} points" in page.text
+    assert f"of {words.points(many)}. A client trains" in page.text
     for gain, colour in zip(bars["y"], bars["marker"]["color"], strict=True):
         assert colour == (charts.BETTER if gain > 0 else charts.WORSE if gain < 0 else charts.SAME)
     assert page.figures["bars-0"]["layout"]["yaxis"]["range"] == page.figures["bars-1"]["layout"]["yaxis"]["range"]
@@ -377,8 +377,8 @@ def test_ticks_of_a_logarithmic_axis() -> None:
 
 
 def test_signs_and_sizes_as_people_write_them() -> None:
-    assert [report.points(v) for v in (0.0123, -0.5, 0.0, -1e-9)] == ["+1.23", "−50.00", "0.00", "0.00"]
-    assert [report.size(v) for v in (0, 999, 1500, 11_712_000, 2.5e13)] == [
+    assert [words.points(v) for v in (0.0123, -0.5, 0.0, -1e-9)] == ["+1.23", "−50.00", "0.00", "0.00"]
+    assert [words.size(v) for v in (0, 999, 1500, 11_712_000, 2.5e13)] == [
         "0 B",
         "999 B",
         "1.5 kB",

@@ -6,9 +6,7 @@ The page is whole in itself: plotly.js lies in it once, and its content policy f
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,329 +14,28 @@ from typing import Any
 import numpy as np
 from plotly.offline import get_plotlyjs
 
-from fedkin.compare import LOCAL, gain, stored_arms
-from fedkin.errors import require
+from fedkin.compare import LOCAL
 from fedkin.results import charts, files, metrics
-from fedkin.results.record import Run
+from fedkin.results.study import Entry, Study, studied
 from fedkin.results.table import KINDS, percent
+from fedkin.results.words import (
+    DEFINITIONS,
+    SHOWN,
+    by_size,
+    cautions,
+    headline,
+    lede,
+    listed,
+    points,
+    score,
+    shares,
+    size,
+)
 
-SHOWN = "last"  # round, of which the gains and the verdicts are too
 STATISTICS = {"last": "last", "last10": "last 10", "best": "best", "validated": "by validation"}
 KIND_LABELS = {"post": "after local training (post)", "global": "common model (global)"}
 KIND_LABELS |= {"recv": "as received (recv)", "test": "common test set (test)"}
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-FEW = 3  # seeds below which a spread says little
-DEFINITIONS = {
-    "post": "Accuracy of each client's own model after local training, on that client's test samples. For methods with "
-    "one common model it is that model after one more local pass: what a client gets that takes the model home.",
-    "global": "Accuracy of the one common model on each client's test samples, as it is, without local training.",
-    "recv": "Accuracy of the model a client has just received, before it trains.",
-    "test": "Accuracy of the common model on a common test set that belongs to no client.",
-    "macro": "The mean over clients: every client counts the same, however few samples it has.",
-    "micro": "The share of all test samples that are right: clients with many samples count for more.",
-    "last 10": "The mean of the last ten scored rounds (not of the last ten rounds, where scoring is less frequent).",
-    "last": "The last round.",
-    "best": "The largest of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
-    "by validation": "The round whose validation accuracy was best. Only with a validation split.",
-    "alone": "Local: every client trains on its own samples only and exchanges nothing. All clients train in every "
-    "round, with as many steps as a client of the compared method takes in a round in which it takes part.",
-    "better off, worse off": "Shares of clients whose post accuracy in the last round is above or below what they "
-    "reach alone, counted client by client and seed by seed. The rest fare exactly the same.",
-    "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
-    "every seed agrees in sign; otherwise the difference is not clear. Methods are not tested against each other.",
-    "± and bands": "± is the standard deviation over seeds; a band reaches from the worst seed to the best.",
-    "std, worst tenth": "How evenly clients fare in the last round: the standard deviation of their post accuracies, "
-    "and the mean of the lowest tenth of them.",
-    "uploads, exchanged": "Models sent by clients, and bytes sent in both directions, in the whole run.",
-}
-
-
-# what lies in the folder
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One method with one seed, as far as it has come."""
-
-    seed: int
-    folder: Path
-    asked: int  # rounds
-
-    @property
-    def run(self) -> Run:
-        return Run(self.folder)
-
-    @cached_property
-    def summary(self) -> dict[str, Any] | None:
-        """None until it is finished, and also when more rounds are asked for by now."""
-        if not (self.folder / "summary.json").exists():
-            return None
-        found = self.run.summary
-        return found if found["rounds"] >= self.asked else None
-
-    @cached_property
-    def lines(self) -> list[dict[str, Any]]:
-        """Of rounds.jsonl; a run that is being written, or was killed, may end in half a line."""
-        path = self.folder / "rounds.jsonl"
-        found: list[dict[str, Any]] = []
-        for text in path.read_text().splitlines() if path.exists() else []:
-            try:
-                found.append(json.loads(text))
-            except ValueError:
-                break
-        return found
-
-    @property
-    def reached(self) -> int:
-        """The last round there is."""
-        return int(self.lines[-1]["round"]) if self.lines else 0
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One method with all its seeds."""
-
-    name: str
-    trials: tuple[Trial, ...]
-
-    @cached_property
-    def done(self) -> list[Trial]:
-        return [trial for trial in self.trials if trial.summary is not None]
-
-    @cached_property
-    def summary(self) -> dict[str, Any] | None:
-        """Over the finished seeds."""
-        return metrics.merged([trial.summary for trial in self.done if trial.summary]) if self.done else None
-
-    def values(self, kind: str, average: str) -> charts.Values:
-        """Accuracies by round, of the finished seeds or, if there are none, of those begun. Rounds that not every one
-        of them has are left out, for a mean over fewer seeds would jump."""
-        found = []
-        for trial in self.done or self.trials:
-            scored = {line["round"]: line["accuracy"] for line in trial.lines if "accuracy" in line}
-            points = {r: score.get(kind, {}).get(average) for r, score in scored.items()}
-            found.append({r: value for r, value in points.items() if value is not None})
-        found = [points for points in found if points]
-        return {r: [points[r] for points in found] for r in (found[0] if found else {}) if all(r in p for p in found)}
-
-
-@dataclass(frozen=True)
-class Study:
-    """Everything in a folder: methods in the order in which they were asked for."""
-
-    folder: Path
-    entries: dict[str, Entry]
-
-    @cached_property
-    def experiment(self) -> dict[str, Any]:
-        return next(t.run.experiment for t in self.trials if (t.folder / "experiment.json").exists())
-
-    @property
-    def trials(self) -> list[Trial]:
-        return [trial for entry in self.entries.values() for trial in entry.trials]
-
-    @cached_property
-    def summaries(self) -> dict[str, dict[str, Any]]:
-        """Of the methods that have a finished seed."""
-        return {name: entry.summary for name, entry in self.entries.items() if entry.summary}
-
-    @cached_property
-    def finished(self) -> bool:
-        return all(trial.summary is not None for trial in self.trials)
-
-    @cached_property
-    def against(self) -> dict[str, Any]:
-        """The verdicts against Local, if they are of these very runs: all finished, the same seeds and rounds."""
-        path = self.folder / "summary.json"
-        found: dict[str, Any] = files.read_json(path) if self.finished and path.exists() else {}
-        stored = found.get("methods", {})
-        same = ("seeds", "rounds")
-        fresh = stored.keys() == self.summaries.keys() and all(
-            stored[name][word] == self.summaries[name][word] for name in stored for word in same
-        )
-        return dict(found.get("against_local", {})) if fresh else {}
-
-    @property
-    def winners(self) -> list[str]:
-        """Who may be called better than training alone."""
-        return [name for name, found in self.against.items() if found["verdict"] == "better"]
-
-    @cached_property
-    def clients(self) -> dict[str, Any]:
-        """Names, and the numbers of samples where they were written down."""
-        n = int(self.experiment["resolved"]["clients"])
-        paths = [t.folder / "clients.json" for t in self.trials]
-        stored: dict[str, list[Any]] = next((files.read_json(path) for path in paths if path.exists()), {})
-        known = {key: value for key, value in stored.items() if len(value) == n}
-        return {"names": [str(i) for i in range(n)]} | known
-
-    @cached_property
-    def gains(self) -> dict[str, np.ndarray]:
-        """Post accuracy minus Local's, by method; a row a seed finished by both in as many rounds."""  # (seeds, n)
-        if LOCAL not in self.entries or not self.entries[LOCAL].done:
-            return {}
-        alone = {(trial.seed, trial.reached) for trial in self.entries[LOCAL].done}
-        result = {}
-        for name, entry in self.entries.items():
-            seeds = [trial.seed for trial in entry.done if (trial.seed, trial.reached) in alone]
-            if name != LOCAL and seeds:
-                result[name] = np.stack([gain(self.folder, seed, name) for seed in seeds])
-        return {name: gains for name, gains in result.items() if not np.isnan(gains).all()}
-
-
-def studied(folder: Path) -> Study:
-    """What a folder holds, and what it was to hold by its plan, so that runs not yet begun are not forgotten."""
-    begun = stored_arms(folder)
-    require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
-    if begun != [folder] and (folder / "plan.json").exists():
-        planned = files.read_json(folder / "plan.json")["arms"]
-        found = [(e["method"]["name"], e["seed"], e["rounds"]) for e in planned]
-        trials = [(name, Trial(seed, folder / name / f"seed-{seed}", rounds)) for name, seed, rounds in found]
-    else:
-        stored = [(path, Run(path).experiment) for path in begun]
-        trials = [(e["method"]["name"], Trial(e["seed"], path, e["rounds"])) for path, e in stored]
-        trials.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))
-    names = dict.fromkeys(name for name, _ in trials)
-    return Study(folder, {name: Entry(name, tuple(t for other, t in trials if other == name)) for name in names})
-
-
-# words
-
-
-def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", statistic: str = SHOWN) -> str:
-    """As the terminal prints it; a single seed has no spread."""
-    if kind not in summary["accuracy"]:
-        return "-"
-    spread = summary["spread"][kind][average][statistic] if len(summary["seeds"]) > 1 else None
-    return percent(summary["accuracy"][kind][average][statistic], spread)
-
-
-def ranked(study: Study) -> list[str]:
-    """Finished methods by post macro accuracy, the highest first."""
-
-    def key(name: str) -> float:
-        value = study.summaries[name]["accuracy"].get("post", {}).get("macro", {}).get(SHOWN)
-        return 1.0 if value is None else -float(value)
-
-    return sorted(study.summaries, key=key)
-
-
-def headline(study: Study) -> str:
-    """The answer in one sentence. A method is called better only where the verdict says so."""
-    order, total = ranked(study), len(study.trials)
-    if not study.finished:
-        return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
-    if not study.against:
-        what = "Training alone" if order[0] == LOCAL else order[0]
-        reaches = f"{what} reaches {score(study.summaries[order[0]])} % after local training"
-        return reaches + (", the highest of these methods." if len(order) > 1 else ".")
-    wins = [name for name in order if name in study.winners]
-    if len(wins) == 1 and order[0] == wins[0]:
-        return f"{wins[0]} leads, and its clients do better than alone."
-    if wins:
-        who = listed(wins, "and") if len(wins) <= 3 else f"{len(wins)} of {len(study.against)} methods"
-        return f"Clients do better than alone with {who}."
-    if all(found["verdict"] == "worse" for found in study.against.values()):
-        return "Training alone is best here: clients do worse with " + listed(study.against, "and") + "."
-    return "No method is clearly better than training alone."
-
-
-def listed(names: Iterable[str], word: str) -> str:
-    *first, last = names
-    return f"{', '.join(first)} {word} {last}" if first else last
-
-
-def lede(study: Study) -> list[str]:
-    """What stands behind the headline, and what must be known to judge it."""
-    order = ranked(study)
-    said = []
-    if order:
-        which = "mean over clients, last round" + (", the highest first" if len(order) > 1 else "")
-        scores = [f"{called(study, name)} {score(study.summaries[name])}\u00a0%" for name in order]
-        said.append(f"Accuracy after local training ({which}): {', '.join(scores)}.")
-    tested = [name for name in order if name in study.against and name in study.gains]
-    about = [name for name in tested if name in study.winners] or tested
-    said += [f"{about[0]}: {shares(study, about[0])}"] if about else []
-    said += ["The methods are tested against training alone, not against each other."] if len(study.against) > 1 else []
-    return said
-
-
-def called(study: Study, name: str) -> str:
-    entry = study.entries[name]
-    some = f" ({len(entry.done)} of {len(entry.trials)} seeds)" if len(entry.done) < len(entry.trials) else ""
-    return ("training alone" if name == LOCAL else name) + some
-
-
-def shares(study: Study, name: str) -> str:
-    """How a method's clients fare against being alone; the verdict only where it was tested."""
-    gains = study.gains[name]
-    gains = gains[:, ~np.isnan(gains).all(0)]
-    better, worse = float((gains > 0).mean()), float((gains < 0).mean())
-    text = f"{100 * better:.0f} % of the clients are better off than alone, {100 * worse:.0f} % worse off"
-    text += ", the others the same" if (gains == 0).any() else ""
-    text += f"; the mean gain is {points(gains.mean())} points. "
-    if name not in study.against:
-        why = "there is no summary of these runs" if study.finished else "the comparison is not finished"
-        return f"{text}No verdict: {why}."
-    found = study.against[name]
-    p = "p < 0.001" if found["p"] < 0.001 else f"p = {found['p']:.3f}"
-    verdict = found["verdict"] + (" than alone" if found["verdict"] in ("better", "worse") else "")
-    return text + f"Verdict: {verdict} (paired test, {p})."
-
-
-def points(value: float, digits: int = 2) -> str:
-    """A signed difference of accuracies in percentage points, with a proper minus."""
-    text = f"{100 * value:+.{digits}f}"
-    return text.replace("-", "−") if float(text) else text[1:]
-
-
-def cautions(study: Study) -> list[str]:
-    """What a reader must not overlook."""
-    said = []
-    late = [(name, trial) for name, entry in study.entries.items() for trial in entry.trials if not trial.summary]
-    if late:
-        at = [f"{name} seed {t.seed} ({progress(t)})" for name, t in late]
-        said.append(f"Unfinished: {', '.join(at)}. Numbers are of finished seeds only, and there is no verdict yet.")
-    seeds = max(len(entry.done) for entry in study.entries.values())
-    if 0 < seeds < FEW:
-        few = "One seed" if seeds == 1 else f"{seeds} seeds"
-        said.append(f"{few} only: how much the numbers vary from one run to the next is not well known.")
-    for name, summary in study.summaries.items():
-        if summary["dropped"]:
-            said.append(f"{name}: {summary['dropped']} uploads were not finite and were not used.")
-    return said
-
-
-def progress(trial: Trial) -> str:
-    return f"round {trial.reached} of {trial.asked}" if trial.reached else "not begun"
-
-
-def by_size(study: Study, gains: np.ndarray) -> str:
-    """The smallest against the largest clients, for whom joining may be worth different things."""
-    sizes = np.array(study.clients["train"], dtype=float)
-    known = np.flatnonzero(~np.isnan(gains))
-    quarter = len(known) // 4
-    if quarter < 2:
-        return ""
-    order = known[np.argsort(sizes[known], kind="stable")]
-    few, many = order[:quarter], order[-quarter:]
-    return (
-        f"The quarter of clients with the fewest samples (up to {sizes[few].max():,.0f}) has a "
-        f"mean gain of {points(gains[few].mean())} points, the quarter with the most (from "
-        f"{sizes[many].min():,.0f}) of {points(gains[many].mean())}."
-    )
-
-
-def size(count: float) -> str:
-    """Bytes as people say them."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:,.1f} TB"
-
-
-# the page
 
 
 def write(folder: Path) -> Path:

@@ -1,0 +1,171 @@
+"""What a study found, in sentences: the headline, the cautions, the definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fedkin.compare import LOCAL
+from fedkin.results.study import Study, Trial
+from fedkin.results.table import percent
+
+SHOWN = "last"  # round, of which the gains and the verdicts are too
+FEW = 3  # seeds below which a spread says little
+DEFINITIONS = {
+    "post": "Accuracy of each client's own model after local training, on that client's test samples. For methods with "
+    "one common model it is that model after one more local pass: what a client gets that takes the model home.",
+    "global": "Accuracy of the one common model on each client's test samples, as it is, without local training.",
+    "recv": "Accuracy of the model a client has just received, before it trains.",
+    "test": "Accuracy of the common model on a common test set that belongs to no client.",
+    "macro": "The mean over clients: every client counts the same, however few samples it has.",
+    "micro": "The share of all test samples that are right: clients with many samples count for more.",
+    "last 10": "The mean of the last ten scored rounds (not of the last ten rounds, where scoring is less frequent).",
+    "last": "The last round.",
+    "best": "The largest of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
+    "by validation": "The round whose validation accuracy was best. Only with a validation split.",
+    "alone": "Local: every client trains on its own samples only and exchanges nothing. All clients train in every "
+    "round, with as many steps as a client of the compared method takes in a round in which it takes part.",
+    "better off, worse off": "Shares of clients whose post accuracy in the last round is above or below what they "
+    "reach alone, counted client by client and seed by seed. The rest fare exactly the same.",
+    "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
+    "every seed agrees in sign; otherwise the difference is not clear. Methods are not tested against each other.",
+    "± and bands": "± is the standard deviation over seeds; a band reaches from the worst seed to the best.",
+    "std, worst tenth": "How evenly clients fare in the last round: the standard deviation of their post accuracies, "
+    "and the mean of the lowest tenth of them.",
+    "uploads, exchanged": "Models sent by clients, and bytes sent in both directions, in the whole run.",
+}
+
+
+def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", statistic: str = SHOWN) -> str:
+    """As the terminal prints it; a single seed has no spread."""
+    if kind not in summary["accuracy"]:
+        return "-"
+    spread = summary["spread"][kind][average][statistic] if len(summary["seeds"]) > 1 else None
+    return percent(summary["accuracy"][kind][average][statistic], spread)
+
+
+def ranked(study: Study) -> list[str]:
+    """Finished methods by post macro accuracy, the highest first."""
+
+    def key(name: str) -> float:
+        value = study.summaries[name]["accuracy"].get("post", {}).get("macro", {}).get(SHOWN)
+        return 1.0 if value is None else -float(value)
+
+    return sorted(study.summaries, key=key)
+
+
+def headline(study: Study) -> str:
+    """The answer in one sentence. A method is called better only where the verdict says so."""
+    order, total = ranked(study), len(study.trials)
+    if not study.finished:
+        return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
+    if not study.against:
+        what = "Training alone" if order[0] == LOCAL else order[0]
+        reaches = f"{what} reaches {score(study.summaries[order[0]])} % after local training"
+        return reaches + (", the highest of these methods." if len(order) > 1 else ".")
+    wins = [name for name in order if name in study.winners]
+    if len(wins) == 1 and order[0] == wins[0]:
+        return f"{wins[0]} leads, and its clients do better than alone."
+    if wins:
+        who = listed(wins, "and") if len(wins) <= 3 else f"{len(wins)} of {len(study.against)} methods"
+        return f"Clients do better than alone with {who}."
+    if all(found["verdict"] == "worse" for found in study.against.values()):
+        return "Training alone is best here: clients do worse with " + listed(study.against, "and") + "."
+    return "No method is clearly better than training alone."
+
+
+def listed(names: Iterable[str], word: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def lede(study: Study) -> list[str]:
+    """What stands behind the headline, and what must be known to judge it."""
+    order = ranked(study)
+    said = []
+    if order:
+        which = "mean over clients, last round" + (", the highest first" if len(order) > 1 else "")
+        scores = [f"{called(study, name)} {score(study.summaries[name])}\u00a0%" for name in order]
+        said.append(f"Accuracy after local training ({which}): {', '.join(scores)}.")
+    tested = [name for name in order if name in study.against and name in study.gains]
+    about = [name for name in tested if name in study.winners] or tested
+    said += [f"{about[0]}: {shares(study, about[0])}"] if about else []
+    said += ["The methods are tested against training alone, not against each other."] if len(study.against) > 1 else []
+    return said
+
+
+def called(study: Study, name: str) -> str:
+    entry = study.entries[name]
+    some = f" ({len(entry.done)} of {len(entry.trials)} seeds)" if len(entry.done) < len(entry.trials) else ""
+    return ("training alone" if name == LOCAL else name) + some
+
+
+def shares(study: Study, name: str) -> str:
+    """How a method's clients fare against being alone; the verdict only where it was tested."""
+    gains = study.gains[name]
+    gains = gains[:, ~np.isnan(gains).all(0)]
+    better, worse = float((gains > 0).mean()), float((gains < 0).mean())
+    text = f"{100 * better:.0f} % of the clients are better off than alone, {100 * worse:.0f} % worse off"
+    text += ", the others the same" if (gains == 0).any() else ""
+    text += f"; the mean gain is {points(gains.mean())} points. "
+    if name not in study.against:
+        why = "there is no summary of these runs" if study.finished else "the comparison is not finished"
+        return f"{text}No verdict: {why}."
+    found = study.against[name]
+    p = "p < 0.001" if found["p"] < 0.001 else f"p = {found['p']:.3f}"
+    verdict = found["verdict"] + (" than alone" if found["verdict"] in ("better", "worse") else "")
+    return text + f"Verdict: {verdict} (paired test, {p})."
+
+
+def points(value: float, digits: int = 2) -> str:
+    """A signed difference of accuracies in percentage points, with a proper minus."""
+    text = f"{100 * value:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
+
+
+def cautions(study: Study) -> list[str]:
+    """What a reader must not overlook."""
+    said = []
+    late = [(name, trial) for name, entry in study.entries.items() for trial in entry.trials if not trial.summary]
+    if late:
+        at = [f"{name} seed {t.seed} ({progress(t)})" for name, t in late]
+        said.append(f"Unfinished: {', '.join(at)}. Numbers are of finished seeds only, and there is no verdict yet.")
+    seeds = max(len(entry.done) for entry in study.entries.values())
+    if 0 < seeds < FEW:
+        few = "One seed" if seeds == 1 else f"{seeds} seeds"
+        said.append(f"{few} only: how much the numbers vary from one run to the next is not well known.")
+    for name, summary in study.summaries.items():
+        if summary["dropped"]:
+            said.append(f"{name}: {summary['dropped']} uploads were not finite and were not used.")
+    return said
+
+
+def progress(trial: Trial) -> str:
+    return f"round {trial.reached} of {trial.asked}" if trial.reached else "not begun"
+
+
+def by_size(study: Study, gains: np.ndarray) -> str:
+    """The smallest against the largest clients, for whom joining may be worth different things."""
+    sizes = np.array(study.clients["train"], dtype=float)
+    known = np.flatnonzero(~np.isnan(gains))
+    quarter = len(known) // 4
+    if quarter < 2:
+        return ""
+    order = known[np.argsort(sizes[known], kind="stable")]
+    few, many = order[:quarter], order[-quarter:]
+    return (
+        f"The quarter of clients with the fewest samples (up to {sizes[few].max():,.0f}) has a "
+        f"mean gain of {points(gains[few].mean())} points, the quarter with the most (from "
+        f"{sizes[many].min():,.0f}) of {points(gains[many].mean())}."
+    )
+
+
+def size(count: float) -> str:
+    """Bytes as people say them."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
