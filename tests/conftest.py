@@ -30,7 +30,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def federate() -> Federate:
-    """`federate((1, 3, 7), test=(2, 0, 4), shape=(5,), classes=3)`; the clients' rows lie scattered over the samples."""
+    """`federate((1, 3, 7), test=(2, 0, 4), shape=(5,), classes=3)`; clients' rows lie scattered over the samples."""
 
     def build(
         train: Sequence[int],

@@ -3,8 +3,9 @@
 from fedkin import collaborate, keep, methods, select, train
 from fedkin.data import Data, Federation, from_clients, load
 from fedkin.errors import BadInput
-from fedkin.experiment import Experiment, Result, run
+from fedkin.experiment import Experiment
 from fedkin.parts import Collaborate, Descent, Keep, Method, Reply, Select, Sent, Task, Train, Work
+from fedkin.play import Result, run
 
 __version__ = "0.1.0"
 

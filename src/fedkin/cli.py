@@ -17,11 +17,12 @@ from rich.console import Console
 from rich.table import Table
 
 from fedkin import compare as comparing
-from fedkin.data.spec import Data
+from fedkin.data import Data, Federation
 from fedkin.describe import with_settings
 from fedkin.errors import BadInput, require
 from fedkin.experiment import Experiment
 from fedkin.methods import METHODS, named
+from fedkin.options import DataOptions, RunOptions, shared
 from fedkin.parts import Method, Part
 from fedkin.progress import Progress
 from fedkin.results import files
@@ -35,190 +36,67 @@ app = typer.Typer(
     "Try: fedkin compare fedavg fedprox --data synthetic --rounds 200",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
 data_app = typer.Typer(help="Look at datasets and how they are divided among clients.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
-DataName = Annotated[
-    str | None, typer.Option("--data", help="A dataset (see 'fedkin data list') or a path to own data. [synthetic]")
-]
-Partition = Annotated[
-    str | None,
-    typer.Option(help="Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ..."),
-]
-Clients = Annotated[int | None, typer.Option(help="Number of clients.")]
-Samples = Annotated[int | None, typer.Option(help="At most so many training samples a client.")]
-Holdout = Annotated[
-    str | None,
-    typer.Option(help="split: hold out a part of each client's share; official: the official test set. [split]"),
-]
-Validation = Annotated[float | None, typer.Option(help="Share of each client's samples held out for validation. [0]")]
-DataSeed = Annotated[int | None, typer.Option(help="Seed of the data and their partition. [0]")]
-ClientColumn = Annotated[
-    str | None, typer.Option("--client-column", help="Own data: the column that says whose a sample is.")
-]
-TargetColumn = Annotated[str | None, typer.Option("--target-column", help="Own data: the column of the class.")]
-Model = Annotated[
-    str | None, typer.Option(help="mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, or package.module:Class. [mlr]")
-]
-Rounds = Annotated[int | None, typer.Option(help="Number of rounds. [100]")]
-Seeds = Annotated[
-    str | None,
-    typer.Option(
-        help="How many seeds (3: seeds 0, 1, 2) or which (as 0,5,7): of initialisation, selection and batches."
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="METHOD|FILE", help="A method, a saved experiment.json or .toml, or with --resume the folder of a run."
     ),
 ]
-Engine = Annotated[
-    str | None, typer.Option(help="stacked (many clients at once) or plain (one after another). [stacked]")
-]
-Every = Annotated[
-    int | None,
-    typer.Option("--evaluate-every", help="Score every so many rounds. [so that it costs about 15 % of the run]"),
-]
-Threads = Annotated[int | None, typer.Option(help="CPU threads. [1 for small models, else the machine's]")]
-Chunk = Annotated[int | None, typer.Option(help="Clients trained at once by the stacked engine: a speed knob only.")]
-Device = Annotated[str | None, typer.Option(help="cpu or cuda. [cpu]")]
-Out = Annotated[Path | None, typer.Option(help="Folder of the run. [runs/<a new name>]")]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run in --out, or in the folder given instead of a method.")
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the summary as JSON, and nothing else, on standard output.")
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", help="Change a part's field, as --set train.eta=0.1 or select.fraction=0.2; may be repeated."
-    ),
-]
+Targets = Annotated[list[str], typer.Argument(metavar="METHOD...", help="Methods to compare; Local is always added.")]
 
 
 @app.command()
-def run(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="METHOD|FILE",
-            help="A method, or a saved experiment.json or .toml, or with --resume the folder of a run.",
-        ),
-    ],
-    data: DataName = None,
-    partition: Partition = None,
-    clients: Clients = None,
-    samples: Samples = None,
-    holdout: Holdout = None,
-    validation: Validation = None,
-    data_seed: DataSeed = None,
-    client_column: ClientColumn = None,
-    target_column: TargetColumn = None,
-    model: Model = None,
-    rounds: Rounds = None,
-    seeds: Seeds = None,
-    engine: Engine = None,
-    evaluate_every: Every = None,
-    threads: Threads = None,
-    chunk: Chunk = None,
-    device: Device = None,
-    out: Out = None,
-    resume: Resume = False,
-    as_json: AsJson = False,
-    settings: Settings = None,
-) -> None:
-    """Run one method.
+@shared(RunOptions)
+def run(target: Target, options: RunOptions) -> None:
+    """Run one method: METHOD|FILE is a method ('fedkin methods'), a saved experiment.json or .toml, or, with --resume,
+    the folder of a run.
 
     fedkin run fedavg --data mnist --partition dirichlet:0.5 --clients 20 --model dnn:100 --rounds 50
     """
-    given = options(locals())
-    folder = Path(target)
-    if resume and out is None and folder.is_dir():
-        resumed(folder, rounds, as_json)
+    if options.resume and options.out is None and Path(target).is_dir():
+        resumed(Path(target), options)
         return
-    experiment, found = read(target, given)
-    method = with_settings(experiment.method, settings or [])
-    start([method], experiment, found, out, resume, as_json, name=method.name)
+    experiment, seeds = read(target, options)
+    method = with_settings(experiment.method, options.settings or [])
+    start([method], experiment, seeds, options, name=method.name)
 
 
 @app.command()
-def compare(
-    targets: Annotated[
-        list[str], typer.Argument(metavar="METHOD...", help="Methods to compare; Local is always added.")
-    ],
-    data: DataName = None,
-    partition: Partition = None,
-    clients: Clients = None,
-    samples: Samples = None,
-    holdout: Holdout = None,
-    validation: Validation = None,
-    data_seed: DataSeed = None,
-    client_column: ClientColumn = None,
-    target_column: TargetColumn = None,
-    model: Model = None,
-    rounds: Rounds = None,
-    seeds: Seeds = None,
-    engine: Engine = None,
-    evaluate_every: Every = None,
-    threads: Threads = None,
-    chunk: Chunk = None,
-    device: Device = None,
-    out: Out = None,
-    resume: Resume = False,
-    as_json: AsJson = False,
-    settings: Settings = None,
-) -> None:
-    """Run several methods on the same data, clients and batches, with training alone beside them.
+@shared(RunOptions)
+def compare(targets: Targets, options: RunOptions) -> None:
+    """Run several methods on the same data, clients and batches, always with Local, training alone, beside them.
 
     fedkin compare fedavg fedprox --data synthetic --rounds 200 --seeds 3
     """
-    given = options(locals())
-    if resume and out is None and len(targets) == 1 and Path(targets[0]).is_dir():
-        resumed(Path(targets[0]), rounds, as_json)
+    if options.resume and options.out is None and len(targets) == 1 and Path(targets[0]).is_dir():
+        resumed(Path(targets[0]), options)
         return
-    methods = [applied(named(target), settings or [], len(targets) > 1) for target in targets]
-    for setting in settings or []:
-        path = setting.partition("=")[0]
+    settings = options.settings or []
+    methods = [applied(named(target), settings, len(targets) > 1) for target in targets]
+    for path in (setting.partition("=")[0] for setting in settings):
         require(any(has(method, path) for method in methods), f"None of {', '.join(targets)} has a field '{path}'.")
-    experiment, found = read(targets[0], given)
+    experiment, seeds = read(targets[0], options)
     methods = comparing.with_local(methods)
-    start(methods, replace(experiment, method=methods[0]), found, out, resume, as_json, name="compare")
+    start(methods, replace(experiment, method=methods[0]), seeds, options, name="compare")
 
 
-def options(values: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, of a command's local variables."""
-    names = {
-        "data": "data.name",
-        "partition": "data.partition",
-        "clients": "data.clients",
-        "samples": "data.samples",
-        "holdout": "data.holdout",
-        "validation": "data.validation",
-        "data_seed": "data.seed",
-        "client_column": "data.client",
-        "target_column": "data.target",
-    }
-    plain = ("model", "rounds", "seeds", "engine", "evaluate_every", "threads", "chunk", "device")
-    known = names | {name: name for name in plain}
-    return {path: values[name] for name, path in known.items() if values.get(name) is not None}
-
-
-def read(target: str, given: dict[str, Any]) -> tuple[Experiment, list[int]]:
+def read(target: str, options: RunOptions) -> tuple[Experiment, list[int]]:
     """The experiment and its seeds: from a file or a method's name, with the given options on top."""
     stored: dict[str, Any] = {"method": target}
     path = Path(target)
     if path.suffix in (".json", ".toml"):
         stored = from_file(path)
-    elif target not in METHODS and path.is_dir() and (path / "experiment.json").exists():
-        stored = from_file(path / "experiment.json")
-    seeds = seeds_of(given.pop("seeds", None), stored)
-    inner = stored.get("data", {})
-    inner = {"name": inner} if isinstance(inner, str) else dict(inner)
-    for name, value in given.items():
-        if name.startswith("data."):
-            inner[name.removeprefix("data.")] = value
-        else:
-            stored[name] = value
-    return Experiment.built(stored | ({"data": inner} if inner else {})), seeds
+    seeds = seeds_of(options.seeds, stored)
+    data = stored.get("data", {})
+    data = ({"name": data} if isinstance(data, str) else dict(data)) | options.given()
+    data |= {"name": options.data} if options.data is not None else {}
+    return Experiment.built(stored | options.given_plainly() | ({"data": data} if data else {})), seeds
 
 
 def from_file(path: Path) -> dict[str, Any]:
@@ -268,57 +146,50 @@ def applied(method: Method, settings: list[str], several: bool) -> Method:
     return with_settings(method, [s for s in settings if not several or has(method, s.partition("=")[0])])
 
 
-def start(
-    methods: list[Method],
-    experiment: Experiment,
-    seeds: list[int],
-    out: Path | None,
-    resume: bool,
-    as_json: bool,
-    name: str,
-) -> None:
-    folder = out or fresh_folder(name, experiment)
+def start(methods: list[Method], experiment: Experiment, seeds: list[int], options: RunOptions, name: str) -> None:
+    folder = options.out or fresh_folder(name, experiment)
     busy = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    require(resume or not busy, f"{folder} exists already; choose another --out, or add --resume to go on with it.")
-    if resume:
-        require(out is not None, "--resume needs the folder of the run: give it with --out, or in place of the method.")
+    full = f"{folder} exists already; choose another --out, or add --resume to go on with it."
+    require(options.resume or not busy, full)
+    if options.resume:
+        where = "--resume needs the folder of the run: give it with --out, or in place of the method."
+        require(options.out is not None, where)
         comparing.stored_plan(folder)
     federation = comparing.federation_of(experiment)
     every = comparing.shared_cadence(experiment, methods, federation)
-    experiment = replace(experiment, evaluate_every=every)
-    plan = comparing.arms(experiment, methods, seeds, folder)
-    if not resume:
+    plan = comparing.arms(replace(experiment, evaluate_every=every), methods, seeds, folder)
+    if not options.resume:
         comparing.write_plan(folder, plan)
-    finish(plan, folder, federation, resume, as_json)
+    finish(plan, folder, federation, options)
 
 
-def resumed(folder: Path, rounds: int | None, as_json: bool) -> None:
+def resumed(folder: Path, options: RunOptions) -> None:
     """Go on with what a folder set out to do."""
-    inner = folder if not (folder / "experiment.json").exists() else folder.parent.parent
+    inner = folder.parent.parent if (folder / "experiment.json").exists() else folder
     plan = comparing.stored_plan(inner)
-    if rounds is not None:
-        plan = [comparing.Arm(replace(arm.experiment, rounds=rounds), arm.folder) for arm in plan]
-    finish(plan, inner, comparing.federation_of(plan[0].experiment), True, as_json)
+    if options.rounds is not None:
+        plan = [comparing.Arm(replace(arm.experiment, rounds=options.rounds), arm.folder) for arm in plan]
+    finish(plan, inner, comparing.federation_of(plan[0].experiment), options)
 
 
-def finish(plan: list[comparing.Arm], folder: Path, federation: Any, resume: bool, as_json: bool) -> None:
+def finish(plan: list[comparing.Arm], folder: Path, federation: Federation, options: RunOptions) -> None:
+    """Play a plan to its end, and show what came out."""
     screen = Console(stderr=True)
     with Progress(screen, plan) as progress:
-        done = comparing.play(plan, federation, resume=resume, listener=progress.listener, warn=progress.warn)
-    if done is None:
+        done = comparing.play(plan, federation, resume=options.resume, listener=progress.listener, warn=progress.warn)
+    if not done:
         screen.print(f"Stopped and saved. Go on with: fedkin run --resume {folder}", highlight=False, soft_wrap=True)
         raise typer.Exit(130)
     comparing.write_plan(folder, plan)
     summary = comparing.summarised(folder, plan)
-    if as_json:
+    if options.as_json:
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     else:
         show = Console(width=max(WIDTH, Console().width))
         show.print(comparison_table(summary) if "methods" in summary else accuracy_table(summary))
     page = written_report(folder, screen)
-    screen.print(
-        f"The run is in {folder}" + (f", its report is {page}" if page else ""), highlight=False, soft_wrap=True
-    )
+    end = f", its report is {page}" if page else ""
+    screen.print(f"The run is in {folder}{end}", highlight=False, soft_wrap=True)
 
 
 def written_report(folder: Path, screen: Console) -> Path | None:
@@ -381,17 +252,12 @@ def data_list() -> None:
 
 
 @data_app.command("show")
+@shared(DataOptions)
 def data_show(
     name: Annotated[str, typer.Argument(metavar="DATA", help="A dataset or a path to own data.")] = "synthetic",
-    partition: Partition = None,
-    clients: Clients = None,
-    samples: Samples = None,
-    holdout: Holdout = None,
-    validation: Validation = None,
-    data_seed: DataSeed = None,
-    client_column: ClientColumn = None,
-    target_column: TargetColumn = None,
     out: Annotated[Path | None, typer.Option(help="File of the picture. [<data>-<partition>.svg]")] = None,
+    *,
+    options: DataOptions,
 ) -> None:
     """Print how many samples of each class every client has, and draw it.
 
@@ -399,12 +265,10 @@ def data_show(
     """
     from fedkin.data import load, picture
 
-    given = {"data": name} | {k: v for k, v in locals().items() if k not in ("name", "out", "load", "picture")}
-    values = {path.removeprefix("data."): value for path, value in options(given).items()}
-    federation = load(Data(**values))
+    federation = load(Data(name=name, **options.given()))
     for line in picture.table(federation):
         print(line)
-    word = "-".join(w for w in (name, partition) if w)
+    word = "-".join(w for w in (name, options.partition) if w)
     path = out or Path("".join(c if c.isalnum() or c in ".-" else "-" for c in word) + ".svg")
     picture.draw(federation, path)
     print(f"Picture: {path}")

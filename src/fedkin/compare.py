@@ -17,9 +17,10 @@ import numpy as np
 from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
-from fedkin.experiment import Experiment, Listener, Result, cadence, run, running, versions
+from fedkin.experiment import Experiment
 from fedkin.methods.local import alone, matched
 from fedkin.parts import Method
+from fedkin.play import Listener, cadence, run, running, versions
 from fedkin.results import files, metrics
 from fedkin.results.record import Run
 
@@ -76,8 +77,8 @@ def play(
     resume: bool = False,
     listener: Callable[[Arm, int, int], Listener | None] = lambda *_: None,
     warn: Callable[[str], None] = print,
-) -> list[Result] | None:
-    """Run every arm that is not done; None if it was stopped on the way."""
+) -> bool:
+    """Run every arm that is not done; False if it was stopped on the way."""
     for number, arm in enumerate(plan, 1):
         if arm.done:
             continue
@@ -87,8 +88,8 @@ def play(
         ear = listener(arm, number, len(plan))
         result = run(arm.experiment, arm.folder, resume=goes_on, listen=ear, warn=warn, federation=federation)
         if not result.finished:
-            return None
-    return []
+            return False
+    return True
 
 
 def check_resumable(arm: Arm, warn: Callable[[str], None]) -> None:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from fedkin.compare import Arm
-from fedkin.experiment import Listener, Tick
+from fedkin.play import Listener, Tick
 
 QUIET_SECONDS = 5.0  # between two plain lines
 

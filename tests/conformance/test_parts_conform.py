@@ -1,5 +1,5 @@
-"""What every part and every named method must satisfy. Parts and methods are found in their registries, so a new one is
-tested here from the day it is registered. A part that no named method uses is put in the simplest method that takes it."""
+"""What every part and every named method must satisfy. Parts and methods are found in their registries, so that a new
+one is tested here from the day it is registered. A part that no named method uses is put in the simplest method."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_an_unknown_field_is_refused_with_the_nearest(label: str) -> None:
 def test_a_method_is_its_json(name: str) -> None:
     method = METHODS[name]()
     assert built(json.loads(json.dumps(described(method), allow_nan=False))) == method
-    with pytest.raises(BadInput, match="did you mean .*collaborate"):
+    with pytest.raises(BadInput, match=r"did you mean .*collaborate"):
         built(described(method) | {"collaborat": None})
 
 

@@ -1,7 +1,7 @@
 """FedAvg, FedProx and Local against transcriptions of their boxes: float64, scalars, loops, no code in common.
 
-Taken from fedkin are only the random choices (who is selected, which rows a batch has) and the first model. A model here
-is {parameter name: nested lists of numbers}; a network is x -> tanh(A x + a) -> B h + b.
+Taken from fedkin are only the random choices (who is selected, which rows a batch has) and the first model. A model
+here is {parameter name: nested lists of numbers}; a network is x -> tanh(A x + a) -> B h + b.
 """
 
 from __future__ import annotations

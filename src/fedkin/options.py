@@ -1,0 +1,109 @@
+"""The options that `fedkin run`, `compare` and `data show` share, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+T = TypeVar("T")
+
+
+def option(text: str, *names: str) -> Any:
+    return typer.Option(*names, help=text)
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Which samples, divided how. The names are those of `Data`, but for a few that say too little."""
+
+    partition: Annotated[
+        str | None, option("Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ...")
+    ] = None
+    clients: Annotated[int | None, option("Number of clients.")] = None
+    samples: Annotated[int | None, option("At most so many training samples a client.")] = None
+    holdout: Annotated[
+        str | None, option("split: hold out a part of each client's share; official: the official test set. [split]")
+    ] = None
+    test: Annotated[float | None, option("Share of each client's samples held out for testing. [0.25]")] = None
+    validation: Annotated[float | None, option("Share of each client's samples held out for validation. [0]")] = None
+    data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]")] = None
+    client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.")] = None
+    target_column: Annotated[str | None, option("Own data: the column of the class.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """What was said, by the names of `Data`."""
+        names = {"data_seed": "seed", "client_column": "client", "target_column": "target"}
+        said = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
+        return {names.get(name, name): value for name, value in said.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class RunOptions(DataOptions):
+    """Everything else about a run."""
+
+    data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
+    model: Annotated[
+        str | None, option("mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, or package.module:Class. [mlr]")
+    ] = None
+    rounds: Annotated[int | None, option("Number of rounds. [100]")] = None
+    seeds: Annotated[
+        str | None,
+        option("How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]"),
+    ] = None
+    engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another). [stacked]")] = (
+        None
+    )
+    evaluate_every: Annotated[
+        int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
+    ] = None
+    threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
+    chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
+    device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
+    out: Annotated[Path | None, option("Folder of the run. [runs/<a new name>]")] = None
+    resume: Annotated[
+        bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
+    ] = False
+    as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
+        False
+    )
+    settings: Annotated[
+        list[str] | None,
+        option("Change a part's field, as --set train.eta=0.1 or --set select.fraction=0.2; may be repeated.", "--set"),
+    ] = None
+
+    def given_plainly(self) -> dict[str, Any]:
+        """What was said of the experiment's own fields."""
+        names = ("model", "rounds", "engine", "evaluate_every", "threads", "chunk", "device")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+def shared(kind: type[T]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose last parameter is `kind` gets each of its fields as an option of its own."""
+    hints = get_type_hints(kind, include_extras=True)
+
+    def lifted(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(signature(command).parameters.values())[:-1]
+        known = get_type_hints(command, include_extras=True)
+        common = [
+            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+            for field in fields(kind)  # type: ignore[arg-type]
+        ]
+        mine = [parameter.replace(annotation=known[parameter.name]) for parameter in own]
+
+        @wraps(command)
+        def called(**values: Any) -> None:
+            inner = {field.name: values.pop(field.name) for field in fields(kind)}  # type: ignore[arg-type]
+            command(**values, options=kind(**inner))
+
+        parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in mine] + common
+        called.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return called
+
+    return lifted

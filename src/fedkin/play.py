@@ -1,0 +1,339 @@
+"""Play an experiment to the end, recorded so that it can be resumed exactly.
+
+import fedkin as fk
+result = fk.run(fk.Experiment(data=fk.Data("synthetic"), model="mlr", method=fk.methods.fedavg(), rounds=100))
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from fedkin import models
+from fedkin.core import batches, tree
+from fedkin.core.tree import Model
+from fedkin.data import load
+from fedkin.data.federation import Federation
+from fedkin.engines import ENGINES, Simulation
+from fedkin.engines.simulation import Score
+from fedkin.parts import Method, Task
+from fedkin.results import files, metrics, record
+from fedkin.round import Log, State, begun, judged, loop
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+from fedkin.experiment import DTYPES, Experiment
+
+VERSIONS = ("fedkin", "torch", "numpy")
+CHECKPOINT_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gave. `summary` is summary.json; `models` has 'global', and 'personal' (stacked), where they exist."""
+
+    summary: dict[str, Any]
+    rounds: list[dict[str, Any]]
+    models: dict[str, Model]
+    accuracies: dict[str, Any]  # kind -> (n,) the clients' last accuracies
+    federation: Federation
+    folder: Path | None = None
+    finished: bool = True
+
+    def clients(self) -> pd.DataFrame:
+        """A row a client: its name, sizes, and its last accuracy of every kind."""
+        import pandas as pd
+
+        fed = self.federation
+        table = {
+            "client": list(fed.clients) or [str(i) for i in range(fed.n)],
+            "train": fed.train.sizes,
+            "test": fed.test.sizes,
+        }
+        return pd.DataFrame(table | dict(self.accuracies))
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What a listener hears after each round."""
+
+    round: int
+    rounds: int
+    trained: int  # clients trained in this round
+    accuracy: dict[str, dict[str, float | None]] | None  # on evaluated rounds
+    dropped: list[int]
+
+
+Listener = Callable[[Tick], bool | None]  # False asks to stop after this round
+
+
+def run(
+    experiment: Experiment,
+    folder: Path | str | None = None,
+    *,
+    resume: bool = False,
+    listen: Listener | None = None,
+    warn: Callable[[str], None] = print,
+    federation: Federation | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Result:
+    """Play an experiment to the end; with a folder, record it there so that it can be resumed exactly."""
+    place = None if folder is None else Path(folder)
+    if federation is None:
+        federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
+    for name in federation.left_out:
+        warn(f"Client {name} has no samples and is left out.")
+    with running(experiment, federation, place) as (engine, task, threads):
+        every = experiment.evaluate_every or cadence(experiment.method, task, engine)
+        about = experiment.described()
+        about["resolved"] = {
+            "clients": federation.n,
+            "evaluate_every": every,
+            "chunk": engine.chunk,
+            "threads": threads,
+            "parameters": engine.network.parameters,
+            "source": federation.source,
+            "versions": versions(),
+        }
+        run_of = Playing(experiment, engine, task, every, place, listen, warn, checkpoint_seconds, about)
+        return run_of.played(resume)
+
+
+class Playing:
+    """One run in progress: what must be written between rounds, and when."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        engine: Simulation,
+        task: Task,
+        every: int,
+        place: Path | None,
+        listen: Listener | None,
+        warn: Callable[[str], None],
+        checkpoint_seconds: float,
+        about: dict[str, Any],
+    ):
+        self.experiment, self.engine, self.task, self.every, self.place = experiment, engine, task, every, place
+        self.listen, self.warn, self.about = listen, warn, about
+        self.checkpoint_seconds = checkpoint_seconds
+        self.recorder = record.Recorder(place) if place else None
+        self.time = {"train_s": 0.0, "mix_s": 0.0, "evaluate_s": 0.0, "total_s": 0.0}
+        self.lines: list[dict[str, Any]] = []
+        self.last: dict[str, Score] = {}
+        self.began = self.saved = time.monotonic()
+        self.stopped = False
+
+    def played(self, resume: bool) -> Result:
+        state = self.resumed() if resume else self.started()
+        method, rounds = self.experiment.method, self.experiment.rounds
+        state = loop(method, self.task, self.engine, state, lambda r: r % self.every == 0 or r == rounds, self.heard)
+        finished = state.round >= rounds
+        if self.place:
+            self.save(state)
+        summary = self.summary(state)
+        final = self.final_models(state)
+        if self.place and finished:
+            tensors = tree.flat(final)
+            files.write_tensors(self.place / "models.safetensors", tensors)
+            files.write_json(self.place / "summary.json", summary)
+        accuracies = {kind: score.accuracy.numpy() for kind, score in self.last.items() if len(score.count) > 1}
+        fed = self.engine.federation
+        return Result(summary, self.lines, final, accuracies, fed, self.place, finished)
+
+    def started(self) -> State:
+        if self.place:
+            self.place.mkdir(parents=True, exist_ok=True)
+            fed = self.engine.federation
+            sizes = {"train": fed.train.sizes.tolist(), "test": fed.test.sizes.tolist()}
+            files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes)
+            files.write_json(self.place / "experiment.json", self.about)
+        self.prepare()
+        return begun(self.experiment.method, self.task, self.experiment.seed)
+
+    def prepare(self) -> None:
+        """What clients exchange before round 1, where the method has it: up once, and down to everybody."""
+        numbers, size = self.engine.prepare(self.experiment.method.train)
+        like, n = self.engine.network.parameters, self.task.n
+        self.before = {
+            "uploads": numbers / like,
+            "downloads": numbers * n / like,
+            "bytes_up": float(size),
+            "bytes_down": float(size * n),
+        }
+
+    def resumed(self) -> State:
+        assert self.place is not None
+        assert self.recorder is not None
+        self.prepare()
+        for scratch in self.place.glob("slots-*"):
+            if self.engine.slots.folder != scratch:
+                shutil.rmtree(scratch, ignore_errors=True)
+        found = record.load_checkpoint(self.place, list(self.engine.network.model), self.warn)
+        if found is None:
+            self.recorder.cut({})
+            return begun(self.experiment.method, self.task, self.experiment.seed)
+        self.recorder.cut(found.lengths)
+        device = self.engine.device
+        self.engine.slots.restore(found.slots)
+        self.time = dict(found.time)
+        self.began -= self.time["total_s"]
+        self.lines = record.Run(self.place).rounds()
+        moved = {name: to_device(getattr(found.state, name), device) for name in ("select", "keep", "collaborate")}
+        if self.lines and "accuracy" in self.lines[-1]:
+            self.restore_last()
+        (self.place / "summary.json").unlink(missing_ok=True)
+        return replace(found.state, **moved)
+
+    def restore_last(self) -> None:
+        """The clients' last scores, for a run that is resumed after its last round."""
+        assert self.place is not None
+        stored = record.Run(self.place)
+        sizes = self.engine.federation.test.sizes
+        for kind in self.lines[-1]["accuracy"]:
+            if "/" not in kind and kind != "test":
+                rows = torch.from_numpy(stored.accuracy(kind)[-1].copy())
+                correct = torch.where(sizes > 0, (rows * sizes).round(), 0.0).long()
+                self.last[kind] = Score(correct, torch.zeros_like(rows), sizes)
+
+    def heard(self, state: State, log: Log, scores: dict[str, Score] | None) -> bool:
+        for name, seconds in log.seconds.items():
+            self.time[name] += seconds
+        self.time["total_s"] = time.monotonic() - self.began
+        if scores is not None:
+            self.last = {kind: score for kind, score in scores.items() if "/" not in kind}
+        method = self.experiment.method
+        slots = {"select": state.select, "keep": state.keep, "collaborate": state.collaborate}
+        parts = {} if scores is None else {name: getattr(method, name).log(slot) for name, slot in slots.items()}
+        if self.recorder:
+            line = self.recorder.note(log, scores, parts)
+        else:
+            line = record.line(log, scores, parts)
+        self.lines.append(line)
+        trained = self.task.n if method.trains == "everyone" else len(log.selected)
+        go_on = True
+        if self.listen:
+            tick = Tick(state.round, self.task.rounds, trained, line.get("accuracy"), log.dropped)
+            go_on = self.listen(tick) is not False
+        if self.place and time.monotonic() - self.saved > self.checkpoint_seconds:
+            self.save(state)
+        return go_on
+
+    def save(self, state: State) -> None:
+        """A checkpoint; one that takes long is made less often, so that saving stays under a tenth of the run."""
+        assert self.place is not None
+        assert self.recorder is not None
+        start = time.monotonic()
+        self.time["total_s"] = start - self.began
+        record.save_checkpoint(self.place, state, self.engine.slots.values, self.recorder, self.time)
+        took = time.monotonic() - start
+        self.saved = time.monotonic() + max(0.0, 10 * took - self.checkpoint_seconds)
+
+    def summary(self, state: State) -> dict[str, Any]:
+        self.time["total_s"] = time.monotonic() - self.began
+        clients = {kind: score for kind, score in self.last.items() if len(score.count) > 1}
+        return {
+            "method": self.experiment.method.name,
+            "accuracy": metrics.accuracy(self.lines),
+            "fairness": {kind: metrics.fairness(score.accuracy.numpy()) for kind, score in clients.items()},
+            "cost": metrics.cost(self.lines, self.before),
+            "time": {name: round(value, 3) for name, value in self.time.items()},
+            "rounds": state.round,
+            "evaluate_every": self.every,
+            "dropped": sum(len(line.get("dropped", [])) for line in self.lines),
+            "seeds": [self.experiment.seed],
+            "experiment": self.about,
+        }
+
+    def final_models(self, state: State) -> dict[str, Model]:
+        method = self.experiment.method
+        common = method.collaborate.model(state.collaborate)
+        final = {} if common is None else {"global": common}
+        if not method.finetunes:
+            final["personal"] = judged(method, self.task, self.engine, state, torch.arange(self.task.n))
+        return final
+
+
+@contextmanager
+def running(experiment: Experiment, federation: Federation, scratch: Path | None) -> Any:
+    """The engine and the task of an experiment, with the threads it asks for."""
+    given = experiment.model
+    module = (
+        models.build(given, federation.shape, federation.classes, experiment.seed, federation.vocabulary)
+        if isinstance(given, str)
+        else given
+    )
+    kind = ENGINES[experiment.engine]
+    before = torch.get_num_threads()
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    engine = kind(
+        federation,
+        module,
+        experiment.method.train,
+        experiment.seed,
+        own=experiment.method.collaborate.own,
+        chunk=experiment.chunk,
+        dtype=DTYPES[experiment.dtype],
+        device=experiment.device,
+        budget=int(experiment.slot_memory * 1e9),
+        scratch=scratch,
+    )
+    threads = experiment.threads or default_threads(engine)
+    torch.set_num_threads(threads)
+    task = Task(federation.n, federation.train.sizes, experiment.rounds, engine.network.model, engine.network.loss)
+    try:
+        yield engine, task, threads
+    finally:
+        torch.set_num_threads(before)
+        engine.close()
+
+
+def default_threads(engine: Simulation) -> int:
+    """One for small models, whose products are too small to share; else the machine's cores, up to four."""
+    return 1 if engine.network.parameters < 50_000 else min(4, os.cpu_count() or 1)
+
+
+def cadence(method: Method, task: Task, engine: Simulation) -> int:
+    """Evaluate so seldom that it costs about an eighth of the run, judged by the work, so that the choice is the same
+    on every machine. In units of one scored sample: a trained one costs three, and a step of a chunk has a fixed cost
+    that only small models feel (measured: about 2,000 for 610 parameters)."""
+    train, chunk = method.train, engine.chunk
+    fixed = 1.2e6 / engine.network.parameters
+    steps = batches.number(engine.sizes, train.batch, train.steps, train.epochs).mean()
+    width = np.minimum(engine.sizes, train.batch).mean()
+
+    def training(clients: float) -> float:
+        return float(steps * (np.ceil(clients / chunk) * fixed + 3 * clients * width))
+
+    share = 1.0 if method.trains == "everyone" else method.select.share(task)
+    looks = 1 + int(method.collaborate.mixes_before or not method.collaborate.own)  # recv or global beside post
+    work = looks * float(engine.federation.test.sizes.sum())
+    work += training(task.n) if method.finetunes else 0.0
+    return max(1, min(task.rounds, round(8 * work / training(share * task.n))))
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    return {k: to_device(v, device) for k, v in value.items()} if isinstance(value, dict) else value.to(device)
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
