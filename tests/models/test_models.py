@@ -152,6 +152,11 @@ class Functional(Fixed):
         return F.dropout(super().forward(x), 0.5, self.training)
 
 
+class Noisy(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.randn_like(x)
+
+
 class Silent(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x[:, :3]
@@ -170,14 +175,14 @@ def frozen() -> nn.Module:
             "InstanceNorm1d",
         ),
         (Functional(), "draws random numbers itself; use nn.Dropout layers"),
-        (nn.Sequential(nn.Linear(5, 3), nn.RReLU()), "draws random numbers itself"),
+        (nn.Sequential(nn.Linear(5, 3), Noisy()), "draws random numbers itself"),
         (nn.Sequential(nn.Linear(5, 3), nn.AlphaDropout(0.5)), "AlphaDropout; only nn.Dropout has keyed masks"),
         (Silent(), "no trainable parameters"),
         (frozen(), "no trainable parameters"),
         (nn.Sequential(nn.Linear(6, 3)), r"does not take samples of shape \(5,\)"),
         (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2, 3)), r"does not take samples of shape \(5,\)"),
     ],
-    ids=["batch norm", "instance norm", "F.dropout", "rrelu", "alpha dropout", "silent", "frozen", "shape", "image"],
+    ids=["batch norm", "instance norm", "F.dropout", "noise", "alpha dropout", "silent", "frozen", "shape", "image"],
 )
 def test_a_module_that_cannot_be_federated_is_refused(module: nn.Module, sentence: str, untouched: None) -> None:
     with pytest.raises(fk.BadInput, match=sentence) as caught:
