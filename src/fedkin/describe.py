@@ -46,15 +46,18 @@ def built(value: Any) -> Any:
         raise BadInput(f"{value[IS]} cannot be built: {error}.") from error
 
 
-def part_class(label: str) -> type[Part]:
-    if ":" in label and label not in Part.known:
+def part_class(label: object) -> type[Part]:
+    require(isinstance(label, str), f"'{IS}' is the name of a part, not {label!r}.")
+    label = str(label)
+    if label.partition(":")[0] and ":" in label and label not in Part.known:
         try:
             import_module(label.partition(":")[0])
         except ImportError as error:
             raise BadInput(f"The part '{label}' cannot be imported: {error}.") from error
-    if label not in Part.known:
-        raise unknown("part", label, [name for name, kind in Part.known.items() if is_dataclass(kind)])
-    return Part.known[label]
+    known = {name: kind for name, kind in Part.known.items() if is_dataclass(kind)}
+    if label not in known:
+        raise unknown("part", label, known)
+    return known[label]
 
 
 def fitting(kind: type[Part], name: str, value: Any) -> Any:

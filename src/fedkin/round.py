@@ -83,6 +83,8 @@ def play(method: Method, task: Task, engine: Simulation, state: State, evaluates
         everyone = torch.arange(task.n)
         receivers = everyone if method.receives == "everyone" else ids
         current = engine.current(receivers, train.shared) if collaborate.mixes_before else None
+        if current is not None and not (good := tree.finite(current)).all():
+            receivers, current = receivers[good.cpu()], tree.rows(current, good)  # a broken model is nobody's kin
         sent, col = collaborate.send(state.collaborate, task, receivers, current)
         log.received = overlaid(engine.current(everyone, train.shared), sent) if evaluates and current else None
     with log.timed("train_s"):

@@ -151,6 +151,12 @@ def test_what_is_no_part_is_refused(label: str) -> None:
         built({"is": label})
 
 
+@pytest.mark.parametrize("label", [5, None, ["Uniform"], ":", "nowhere.at_all:Part", "json:dumps"])
+def test_what_is_no_name_of_a_part_is_refused(label: Any) -> None:
+    with pytest.raises(BadInput):
+        built({"is": label})
+
+
 # in a round
 
 
@@ -332,7 +338,7 @@ def test_permuted_clients_give_permuted_results(label: str, begin: Any) -> None:
         first = method.keep.init(shaken, generator(0, "keep"))
         counted, _ = method.keep(first, shaken, found, permuted, t, generator(0, "k"))
         torch.testing.assert_close(counted, kept[order])
-        weight = (everyone % 3 > 0).double() * kept
+        weight = kept * torch.linspace(0.2, 1.0, N, dtype=torch.float64) * (everyone != 5)
         slot = method.collaborate.receive(slot, task, sent, reply, weight)
         other = method.collaborate.receive(other, shaken, found, permuted, weight[order])
         one, two = method.collaborate.model(slot), method.collaborate.model(other)

@@ -160,7 +160,8 @@ class Alpha(SGD):
     elementwise = False
 
     def slots(self, model: Model, own: bool) -> Message:
-        return {"count": {"value": torch.tensor(0.0)}, "alpha": {"value": torch.tensor(0.5)}, "v": model}
+        zero = next(iter(model.values())).new_zeros(())  # of the model's own type
+        return {"count": {"value": zero}, "alpha": {"value": zero + 0.5}, "v": model}
 
     def begin(self, sent: Message | None, mine: Message) -> Message:
         assert sent is not None
@@ -433,6 +434,20 @@ def test_judged_by_a_model_made_from_a_training_batch(begin: Begin, engine: type
     score = rounds.scores(run.method, run.task, run.engine, run.state, None)["post"]
     direct = run.engine.evaluate(judged, torch.arange(6), run.engine.federation.test)
     assert torch.equal(score.correct, direct.correct)
+
+
+@ENGINES
+def test_nothing_is_dropped_where_a_client_is_judged(federate: Any, start: Any, engine: type[Simulation]) -> None:
+    method = method_of(Meta(**STEPS))
+    module = nn.Sequential(nn.Linear(5, 4), nn.Dropout(0.5), nn.Linear(4, 3))
+    built = start(engine, method, federate(SIZES, 3, (5,), 3), module, dtype=torch.float64, chunk=4)
+    run = Run(method, *built)
+    run.round()
+    judged = rounds.judged(method, run.task, run.engine, run.state, torch.arange(6))
+    for client in range(6):
+        batch = {key: value for key, value in planned(run, 1, client)[0].items() if not key.startswith("mask of ")}
+        wanted = tree.added(run.model, run.engine.network.grad(run.model, batch), -0.5)
+        equal(tree.row(judged, client), wanted)
 
 
 @dataclass(frozen=True)
@@ -834,6 +849,20 @@ def test_engines_agree(begin: Begin, name: str) -> None:
         found.append(tree.flat(server | {"clients": run.engine.slots.values}))
     for other in found[1:]:
         equal(found[0], other)
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_looking_changes_nothing(begin: Begin, name: str) -> None:
+    found = []
+    for looks in (False, True):
+        run = begin(Stacked, TOYS[name])
+        for _ in range(2):
+            log = run.round(looks)
+            if looks:
+                rounds.scores(run.method, run.task, run.engine, run.state, log.received)
+        server = {"select": run.state.select, "collaborate": run.state.collaborate}
+        found.append(tree.flat(server | {"clients": run.engine.slots.values}))
+    assert all(torch.equal(value, found[1][key]) for key, value in found[0].items())
 
 
 def test_a_failing_client_is_named(federate: Any, start: Any) -> None:

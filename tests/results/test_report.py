@@ -48,7 +48,7 @@ def compared(
     def listener(arm: compare.Arm, *_: int) -> Any:
         return (lambda tick: tick.round < 2) if (arm.experiment.method.name, arm.experiment.seed) == stop else None
 
-    if compare.play(plan, fed, listener=listener) is not None:
+    if compare.play(plan, fed, listener=listener):
         compare.summarised(folder, plan)
 
 

@@ -55,8 +55,7 @@ def planned(
     elif steps is not None:
         rows, count = fresh(sizes, streams, width, int(wanted[0]))
     else:
-        assert epochs is not None
-        rows, count = shuffled(sizes, streams, width, batch, epochs, wanted)
+        rows, count = shuffled(sizes, streams, width, batch, wanted)
     return Plan(rows, count, wanted)
 
 
@@ -79,13 +78,15 @@ def fresh(sizes: np.ndarray, streams: np.ndarray, width: int, number: int) -> tu
 
 
 def shuffled(
-    sizes: np.ndarray, streams: np.ndarray, width: int, batch: int, epochs: int, wanted: np.ndarray
+    sizes: np.ndarray, streams: np.ndarray, width: int, batch: int, wanted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every epoch a new order, cut in batches; the last may be short and is used."""
+    """Every epoch a new order, cut in batches; the last may be short and is used. As many epochs as `wanted` needs: one
+    more than asked for, where a step takes several batches and an epoch has fewer."""
     m, most = len(sizes), int(wanted.max())
     rows = np.zeros((m, most, width), dtype=np.int64)
     count = np.zeros((m, most), dtype=np.int64)
     for i, n in enumerate(sizes.tolist()):
+        epochs = -(-int(wanted[i]) // -(-n // batch))
         orders = np.argsort(rng.bits(streams[i : i + 1], 0, epochs * n).reshape(epochs, n), axis=1, kind="stable")
         lengths = np.tile(np.minimum(batch, n - np.arange(0, n, batch)), epochs)[: wanted[i]]
         padded = np.zeros((epochs, -(-n // batch) * batch), dtype=np.int64)

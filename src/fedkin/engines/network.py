@@ -25,8 +25,8 @@ class Network:
     client and stays where it is; running statistics, which would not be, are refused.
     """
 
-    def __init__(self, module: nn.Module, sample: Tensor, batch: int):
-        module = copy.deepcopy(module).train().to(sample.device)
+    def __init__(self, module: nn.Module, sample: Tensor, batch: int, dtype: torch.dtype | None = None):
+        module = copy.deepcopy(module).train().to(device=sample.device, dtype=dtype)
         for name, layer in module.named_modules():
             if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
                 raise BadInput(
@@ -52,14 +52,21 @@ class Network:
     def probed(self, sample: Tensor, batch: int) -> dict[str, tuple[int, ...]]:
         """The shape that enters each dropout layer; on the way, see that the module is deterministic and fits."""
         shapes: dict[str, tuple[int, ...]] = {}
+
+        def seen(name: str, shape: tuple[int, ...]) -> None:
+            require(name not in shapes, f"Dropout layer '{name}' is used more than once; give each place its own.")
+            shapes[name] = shape
+
         hooks = [
-            layer.register_forward_hook(lambda _, inputs, __, name=name: shapes.update({name: tuple(inputs[0].shape)}))
+            layer.register_forward_hook(lambda _, inputs, __, name=name: seen(name, tuple(inputs[0].shape)))
             for name, layer in self.module.named_modules()
             if isinstance(layer, KeyedDropout)
         ]
         before = torch.get_rng_state()
         try:
             self.module(sample[None].expand(batch, *sample.shape))
+        except BadInput:
+            raise
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             reason = str(error).splitlines()[0]
             raise BadInput(f"The model does not take samples of shape {tuple(sample.shape)}: {reason}") from error
@@ -127,7 +134,9 @@ def keyed(module: nn.Module) -> nn.Module:
     """The module with each nn.Dropout replaced by one whose mask is handed in."""
     if isinstance(module, nn.Dropout):
         return KeyedDropout(module.p)
-    for name, child in module.named_children():
+    for name, child in list(module._modules.items()):  # named_children leaves out a layer that stands twice
+        if child is None:
+            continue
         if isinstance(child, nn.modules.dropout._DropoutNd) and not isinstance(child, nn.Dropout) and child.p > 0:
             raise BadInput(f"Layer '{name}' is {type(child).__name__}; only nn.Dropout has keyed masks here.")
         setattr(module, name, keyed(child))

@@ -54,7 +54,7 @@ class Stacked(Simulation):
                 carry = self.stepped(part, carry, some, rate)
         carry = {name: tree.joined([message[name] for message in (carry, *reversed(done))]) for name in carry}
         sizes = torch.from_numpy(self.sizes[work.ids.numpy()])
-        did = (sizes, torch.from_numpy(steps), torch.full((len(sizes),), rate))
+        did = (sizes, torch.from_numpy(steps), torch.full((len(sizes),), rate, dtype=torch.float64))
         size, taken, rates = (value.to(self.device, self.dtype) for value in did)
 
         if sent is None:

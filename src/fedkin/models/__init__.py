@@ -121,7 +121,11 @@ def imported(spec: str, shape: Shape, classes: int) -> nn.Module:
         maker = getattr(import_module(path), name)
     except (ImportError, AttributeError) as error:
         raise BadInput(f"Model '{spec}' cannot be imported: {error}.") from error
+    require(callable(maker), f"Model '{spec}' is a {type(maker).__name__}, not a class or a function.")
     required = [p for p in signature(maker).parameters.values() if p.default is p.empty and p.kind < p.KEYWORD_ONLY]
-    module = maker(shape, classes) if len(required) == 2 else maker()
+    require(
+        len(required) in (0, 2), f"Model '{spec}' must take (shape, classes) or nothing, not {len(required)} arguments."
+    )
+    module = maker(shape, classes) if required else maker()
     require(isinstance(module, nn.Module), f"'{spec}' gives a {type(module).__name__}, not a torch.nn.Module.")
     return module  # type: ignore[no-any-return]
