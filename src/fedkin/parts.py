@@ -24,6 +24,8 @@ from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import BadInput, require
 
+NEIGHBOUR = 1e-3  # the weight from which another client counts as a neighbour
+
 Slot = dict[str, Any]  # nested dictionaries of tensors: what a checkpoint can hold exactly
 
 
@@ -61,10 +63,29 @@ class Reply:
     ids: Tensor  # (k,) ascending
     upload: Message  # stacked
     report: dict[str, Tensor]  # size, steps, rate, and what `Select.asks` for; (k,) each
+    broken: tuple[int, ...] = ()  # clients whose training gave something not finite; they keep what they had
 
     def only(self, mask: Tensor) -> Reply:
         upload = tree.each(lambda model: tree.rows(model, mask), self.upload)
-        return Reply(self.ids[mask], upload, {name: value[mask] for name, value in self.report.items()})
+        return Reply(self.ids[mask], upload, {name: value[mask] for name, value in self.report.items()}, self.broken)
+
+
+@dataclass(frozen=True)
+class Kin:
+    """Who learns from whom: for each component the weight of every source in every client's mixture."""
+
+    ids: Tensor  # (m,)
+    sources: Tensor  # (s,) ascending, the ids among them
+    weights: dict[str, Tensor]  # component -> (m, s)
+    numbers: dict[str, float] = field(default_factory=dict)
+
+    def log(self) -> dict[str, float]:
+        """Means over clients and components: the weight of a client's own model, and how many others count."""
+        own = torch.searchsorted(self.sources, self.ids)
+        every = torch.stack(list(self.weights.values()))  # (L, m, s)
+        mine = every[:, torch.arange(len(self.ids)), own]  # (L, m)
+        others = (every > NEIGHBOUR).sum(2) - (mine > NEIGHBOUR).long()
+        return {"self_weight": float(mine.mean()), "neighbours": float(others.double().mean())} | self.numbers
 
 
 @dataclass(frozen=True)
@@ -77,7 +98,9 @@ class Work:
 
 
 class Objective(Protocol):
-    """f_i of the papers: the mean loss of a model on a batch, and its gradient."""
+    """f_i of the papers: the mean loss of a model on a batch, and its gradient; and the network's outputs."""
+
+    def logits(self, model: Model, batch: Batch) -> Tensor: ...
 
     def loss(self, model: Model, batch: Batch) -> Tensor: ...
 
@@ -152,6 +175,8 @@ class Descent:
     minus: tuple[str, ...] = ()
     momentum: float = 0.0
     decay: float = 0.0
+    speed: float = 1.0  # times the round's rate
+    batch: int = 0  # which of a step's batches
 
     def begin(self, carry: Message) -> Message:
         """The carry with this descent's velocity at rest."""
@@ -172,7 +197,7 @@ class Descent:
         if self.momentum:
             v = tree.added(v, carry[f"velocity of {self.model}"], self.momentum)
             result[f"velocity of {self.model}"] = v
-        result[self.model] = tree.added(model, v, -rate)
+        result[self.model] = tree.added(model, v, -rate * self.speed)
         return result
 
 
@@ -193,6 +218,7 @@ class Train(Part):
     batches_per_step: ClassVar[int] = 1
     draws: ClassVar[int] = 0  # uniform numbers a step needs, handed in as batch["draws"]
     shared: ClassVar[str] = "model"  # the private model a client shows when asked for its current one
+    also: ClassVar[dict[str, str]] = {}  # further private models to score: 'post-<name>' -> slot
 
     def rate(self, round: int) -> float:
         return self.eta
@@ -214,7 +240,7 @@ class Train(Part):
 
     def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
         for descent in self.descents():
-            carry = descent.step(carry, batches[0], f, rate)
+            carry = descent.step(carry, batches[descent.batch], f, rate)
         return carry
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
@@ -224,6 +250,10 @@ class Train(Part):
     def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
         """The model this client is judged by; `batch` is one of its *training* batches."""
         return mine["model"]
+
+    def predicted(self, judged: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
+        """What the judged model says of a batch: its logits, unless a client is judged by more than one network."""
+        return logits(judged, batch)
 
 
 class Keep(Part):
@@ -265,6 +295,14 @@ class Collaborate(Part):
     def model(self, slot: Slot) -> Model | None:
         """The one model, where there is one."""
         return None
+
+    def kin(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> Kin | None:
+        """Who learns from whom in what is about to be sent to these clients, where each gets a model of its own."""
+        return None
+
+    def cautions(self, task: Task, share: float) -> list[str]:
+        """What a user should know before a run with this share of the clients in a round, a sentence each."""
+        return []
 
     def log(self, slot: Slot) -> dict[str, float]:
         return {}

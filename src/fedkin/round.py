@@ -14,7 +14,7 @@ from fedkin.core import tree
 from fedkin.core.rng import generator
 from fedkin.core.tree import Message, Model
 from fedkin.engines.simulation import Score, Simulation
-from fedkin.parts import Method, Reply, Sent, Slot, Task
+from fedkin.parts import Kin, Method, Reply, Sent, Slot, Task
 
 BLOCK = 512  # clients whose judged models are held at once while they are scored
 
@@ -56,10 +56,11 @@ class Log:
     selected: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
     replied: int = 0
     kept: float = 0.0
-    dropped: list[int] = field(default_factory=list)  # clients whose upload was not finite
+    dropped: list[int] = field(default_factory=list)  # clients whose training or upload was not finite
     traffic: Traffic = field(default_factory=Traffic)
     seconds: dict[str, float] = field(default_factory=dict)
     received: Model | None = None  # what every client holds before training, on evaluated rounds of per-client methods
+    kin: Kin | None = None  # who learned from whom, on those rounds too
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -83,16 +84,17 @@ def play(method: Method, task: Task, engine: Simulation, state: State, evaluates
         everyone = torch.arange(task.n)
         receivers = everyone if method.receives == "everyone" else ids
         current = engine.current(receivers, train.shared) if collaborate.mixes_before else None
-        if current is not None and not (good := tree.finite(current)).all():
-            receivers, current = receivers[good.cpu()], tree.rows(current, good)  # a broken model is nobody's kin
         sent, col = collaborate.send(state.collaborate, task, receivers, current)
-        log.received = overlaid(engine.current(everyone, train.shared), sent) if evaluates and current else None
+        if evaluates and current:
+            log.received = overlaid(engine.current(everyone, train.shared), sent)
+            log.kin = collaborate.kin(state.collaborate, task, receivers, current)
     with log.timed("train_s"):
         trainers = everyone if method.trains == "everyone" else ids
         uploads = ids if collaborate.listens else ids[:0]
         reply = engine.train(train, sent, trainers, r, uploads, select.asks)
     with log.timed("mix_s"):
         reply, log.dropped = sound(reply)
+        log.dropped = sorted({*log.dropped, *reply.broken})
         kp = state.keep
         if len(reply.ids):
             kept, kp = keep(kp, task, sent, reply, r, generator(seed, "keep", r))
@@ -141,16 +143,19 @@ def scores(method: Method, task: Task, engine: Simulation, state: State, receive
             found["global" + suffix] = engine.evaluate_one(common, index)
     blocks = [(ids, judged(method, task, engine, state, ids)) for ids in everyone.split(BLOCK)]
     for suffix, index in indices.items():
-        parts = [engine.evaluate(models, ids, index) for ids, models in blocks]
-        found["post" + suffix] = Score(
-            torch.cat([part.correct for part in parts]),
-            torch.cat([part.loss for part in parts]),
-            torch.cat([part.count for part in parts]),
-        )
+        found["post" + suffix] = joined([engine.evaluate(models, ids, index, method.train) for ids, models in blocks])
+        for name, slot in method.train.also.items():
+            parts = [engine.evaluate(engine.slots.read(ids)[slot], ids, index) for ids in everyone.split(BLOCK)]
+            found[f"post-{name}{suffix}"] = joined(parts)
     if common is not None and federation.common is not None:
         hit, cost = engine.evaluate_rows(common, federation.common)
         found["test"] = Score(hit.sum()[None], cost.sum()[None], torch.tensor([len(hit)]))
     return found
+
+
+def joined(parts: list[Score]) -> Score:
+    """The scores of blocks of clients as one."""
+    return Score(*(torch.cat([getattr(part, name) for part in parts]) for name in ("correct", "loss", "count")))
 
 
 def judged(method: Method, task: Task, engine: Simulation, state: State, ids: Tensor) -> Model:

@@ -1,171 +1,52 @@
-"""FedAvg, FedProx and Local against transcriptions of their boxes: float64, scalars, loops, no code in common.
-
-Taken from fedkin are only the random choices (who is selected, which rows a batch has) and the first model. A model
-here is {parameter name: nested lists of numbers}; a network is x -> tanh(A x + a) -> B h + b.
-"""
+"""FedAvg, FedProx and Local against transcriptions of their boxes: float64, scalars, loops, no code in common."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from math import exp, log, tanh
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from transcribed import (
+    CLASSES,
+    FEATURES,
+    ROUNDS,
+    SEED,
+    A,
+    Hand,
+    Model,
+    apart,
+    average,
+    gradient,
+    network,
+    places,
+    scored,
+    sgd,
+)
 
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Mean, Nothing
-from fedkin.core.rng import generator
 from fedkin.engines import ENGINES, Plain, Stacked
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
 from fedkin.train import SGD, Prox
 
-FEATURES, HIDDEN, CLASSES = 5, 4, 3
 TRAIN, TEST = (1, 3, 7, 25, 10, 12), (2, 5, 0, 9, 1, 4)
-ROUNDS, SEED = 5, 3
-A, a, B, b = "0.weight", "0.bias", "2.weight", "2.bias"
-
-Model = dict[str, Any]
-Sample = tuple[list[float], int]
-
-
-def network() -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        return nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, CLASSES))
-
-
-# the network by hand
-
-
-def logits(w: Model, x: list[float]) -> tuple[list[float], list[float]]:
-    h = []
-    for j in range(HIDDEN):
-        total = w[a][j]
-        for i in range(FEATURES):
-            total += w[A][j][i] * x[i]
-        h.append(tanh(total))
-    z = []
-    for c in range(CLASSES):
-        total = w[b][c]
-        for j in range(HIDDEN):
-            total += w[B][c][j] * h[j]
-        z.append(total)
-    return z, h
-
-
-def probabilities(z: list[float]) -> list[float]:
-    top = max(z)
-    e = [exp(value - top) for value in z]
-    return [value / sum(e) for value in e]
-
-
-def gradient(w: Model, samples: list[Sample]) -> Model:
-    """Of the mean cross-entropy over the samples."""
-    g: Model = {A: [[0.0] * FEATURES for _ in range(HIDDEN)], a: [0.0] * HIDDEN}
-    g |= {B: [[0.0] * HIDDEN for _ in range(CLASSES)], b: [0.0] * CLASSES}
-    for x, y in samples:
-        z, h = logits(w, x)
-        p = probabilities(z)
-        dz = [(p[c] - (1.0 if c == y else 0.0)) / len(samples) for c in range(CLASSES)]
-        for c in range(CLASSES):
-            g[b][c] += dz[c]
-            for j in range(HIDDEN):
-                g[B][c][j] += dz[c] * h[j]
-        for j in range(HIDDEN):
-            dh = 0.0
-            for c in range(CLASSES):
-                dh += dz[c] * w[B][c][j]
-            dh *= 1.0 - h[j] * h[j]
-            g[a][j] += dh
-            for i in range(FEATURES):
-                g[A][j][i] += dh * x[i]
-    return g
-
-
-def scored(w: Model, samples: list[Sample]) -> tuple[int, float]:
-    """How many are right, and the summed loss."""
-    right, loss = 0, 0.0
-    for x, y in samples:
-        z, _ = logits(w, x)
-        best = 0
-        for c in range(CLASSES):
-            if z[c] > z[best]:
-                best = c
-        right += best == y
-        loss -= log(probabilities(z)[y])
-    return right, loss
-
-
-# numbers of a model, one at a time
-
-
-def places(w: Model) -> list[tuple[Any, int]]:
-    found = []
-    for name in (A, B):
-        for row in w[name]:
-            found += [(row, i) for i in range(len(row))]
-    for name in (a, b):
-        found += [(w[name], i) for i in range(len(w[name]))]
-    return found
-
-
-def sgd(start: Model, batches: list[list[Sample]], rate: float, momentum: float, decay: float, mu: float) -> Model:
-    """SGD(theta, D, mode, eta, mom, extra) of section 0 with extra = mu (theta - W); W is where it starts."""
-    w, centre = copy.deepcopy(start), copy.deepcopy(start)
-    velocity = [0.0] * len(places(w))
-    for samples in batches:
-        slopes = [row[i] for row, i in places(gradient(w, samples))]
-        centres = [row[i] for row, i in places(centre)]
-        for k, (row, i) in enumerate(places(w)):
-            total = slopes[k] + decay * row[i] + mu * (row[i] - centres[k])
-            velocity[k] = momentum * velocity[k] + total
-            row[i] -= rate * velocity[k]
-    return w
-
-
-def average(models: list[Model], weights: list[float]) -> Model:
-    result = copy.deepcopy(models[0])
-    for k, (row, i) in enumerate(places(result)):
-        total, weight = 0.0, 0.0
-        for model, share in zip(models, weights, strict=True):
-            other, j = places(model)[k]
-            total += share * other[j]
-            weight += share
-        row[i] = total / weight
-    return result
 
 
 # one run by hand
 
 
-class ByHand:
-    """The clients' samples and batches, and the two boxes: one model for all, and each alone."""
+class ByHand(Hand):
+    """The two boxes: one model for all, and each alone."""
 
     def __init__(self, federation: fk.Federation, method: Method):
-        self.method, self.federation = method, federation
-        self.x, self.y = federation.x.double().tolist(), federation.y.tolist()
-        self.engine = Plain(federation, network(), method.train, SEED, own=method.collaborate.own, dtype=torch.float64)
-        self.task = fk.Task(federation.n, federation.train.sizes, ROUNDS, self.engine.network.model, lambda m, b: None)
-        self.first = {name: value.tolist() for name, value in self.engine.network.model.items()}
+        super().__init__(federation, method)
         self.lines: list[dict[str, Any]] = []
-
-    def selected(self, t: int) -> list[int]:
-        return self.method.select({}, self.task, t, generator(SEED, "select", t))[0].tolist()
-
-    def batches(self, t: int, client: int) -> list[list[Sample]]:
-        plan = self.engine.passed(self.method.train, t, torch.tensor([client]))
-        found = []
-        for rows, count in zip(plan.rows[:, 0].tolist(), plan.count[:, 0].tolist(), strict=True):
-            assert count > 0
-            found.append([(self.x[row], self.y[row]) for row in rows[:count]])
-        return found
 
     def trained(self, start: Model, t: int, client: int) -> Model:
         part: Any = self.method.train
@@ -206,11 +87,6 @@ class ByHand:
                 models[client] = self.trained(models[client], t, client)
             self.lines.append({"post": self.accuracy(models)})
         return models
-
-
-def apart(found: dict[str, torch.Tensor], wanted: Model) -> float:
-    assert set(found) == set(wanted)
-    return max(float(np.abs(found[name].numpy() - np.array(wanted[name])).max()) for name in wanted)
 
 
 def compared(lines: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:

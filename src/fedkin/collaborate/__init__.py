@@ -1,6 +1,18 @@
 """collaborate: what does each client get back?"""
 
+from fedkin.collaborate.component_attention import ComponentAttention
 from fedkin.collaborate.mean import Mean
+from fedkin.collaborate.mean_before import MeanBefore
+from fedkin.collaborate.message_passing import HeuristicMessagePassing, MessagePassing
 from fedkin.collaborate.nothing import Nothing
+from fedkin.collaborate.similarity_threshold import SimilarityThreshold
 
-__all__ = ["Mean", "Nothing"]
+__all__ = [
+    "ComponentAttention",
+    "HeuristicMessagePassing",
+    "Mean",
+    "MeanBefore",
+    "MessagePassing",
+    "Nothing",
+    "SimilarityThreshold",
+]

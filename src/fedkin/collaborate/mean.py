@@ -13,17 +13,19 @@ from fedkin.parts import Collaborate, Reply, Sent, Slot, Task
 
 @dataclass(frozen=True)
 class Mean(Collaborate):
-    """W <- sum_i w_i W_i / sum_i w_i over the replies, w_i = n_i kept_i, or kept_i alone with `weights="uniform"`.
-
-    With nobody left the old model stays.
+    """W <- (1 - beta) W + beta sum_i w_i W_i / sum_i w_i over the replies, w_i = n_i kept_i, or kept_i alone with
+    `weights="uniform"`. beta is pFedMe's; 1 is the plain mean. With nobody left the old model stays.
     """
 
     weights: Literal["size", "uniform"] = "size"
+    beta: float = 1.0
 
     def __post_init__(self) -> None:
         require(
             self.weights in ("size", "uniform"), f"collaborate.weights is 'size' or 'uniform', not '{self.weights}'."
         )
+
+        require(self.beta > 0, f"collaborate.beta must be positive, not {self.beta}.")
 
     def init(self, task: Task) -> Slot:
         return {"model": task.model}
@@ -35,7 +37,10 @@ class Mean(Collaborate):
         weight = kept * reply.report["size"] if self.weights == "size" else kept
         if not weight.sum() > 0:
             return slot
-        return {"model": tree.weighted(reply.upload["model"], weight)}
+        mean = tree.weighted(reply.upload["model"], weight)
+        if self.beta != 1:
+            mean = tree.added(slot["model"], tree.update(slot["model"], mean), self.beta)
+        return slot | {"model": mean}
 
     def model(self, slot: Slot) -> Model:
         model: Model = slot["model"]

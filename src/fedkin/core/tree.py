@@ -37,7 +37,7 @@ def vector(stacked: Model) -> Tensor:
 
 
 def unvector(rows: Tensor, like: Model) -> Model:
-    """The inverse of `vector`; `like` is one model or a stack, and only its shapes after the clients' axis matter."""
+    """The inverse of `vector`; `like` is a stack of such models, of any length."""
     shapes = {name: tuple(value.shape[1:]) for name, value in like.items()}
     parts = rows.split([int(torch.Size(shape).numel()) for shape in shapes.values()], dim=1)
     return {name: part.reshape(len(rows), *shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}

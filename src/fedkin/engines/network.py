@@ -108,6 +108,9 @@ class StackedObjective:
     def __init__(self, network: Network):
         self.network = network
 
+    def logits(self, stacked: Model, batch: Batch) -> Tensor:
+        return self.network.stacked_logits(stacked, batch)
+
     def loss(self, stacked: Model, batch: Batch) -> Tensor:
         """The loss of each client."""  # (m,)
         logits = self.network.stacked_logits(stacked, batch)

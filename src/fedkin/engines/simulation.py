@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import vmap
 
 from fedkin.core import batches, rng, tree
 from fedkin.core.store import BUDGET, Slots
@@ -17,6 +18,8 @@ from fedkin.core.tree import Batch, Message, Model
 from fedkin.data.federation import Federation, Index
 from fedkin.engines.network import MASK, Network, StackedObjective
 from fedkin.parts import Reply, Sent, Train
+
+Logits = Callable[[Model, Batch], Tensor]
 
 EVALUATED = 2**21  # numbers of input looked at in one go when models are scored
 
@@ -112,19 +115,21 @@ class Simulation:
         """Let these clients train; the reply has those of them in `uploads` (all by default). `keep=False` leaves their
         private slots as they were: a look at what training would give."""
         uploads = ids if uploads is None else uploads
-        replies = []
+        replies, broken = [], []
         for chosen, received in self.chunks(part, sent, ids):
             mine = self.slots.read(chosen)
             message = self.message(sent, chosen) if received else None
             work = self.passed(part, round, chosen)
             after, upload = self.local_pass(part, message, mine, work, round)
-            if keep:
-                self.slots.write(chosen, after)
+            if keep and after:
+                good = torch.stack([tree.finite(model) for model in after.values()]).all(0).cpu()
+                self.slots.write(chosen[good], tree.each(lambda model, good=good: tree.rows(model, good), after))
+                broken += chosen[~good].tolist()
             wanted = torch.isin(chosen, uploads)
             if wanted.any():
                 report = self.report(part, message, mine, chosen, round, asks)
                 replies.append(Reply(chosen, upload, report).only(wanted))
-        return gathered(replies)
+        return replace(gathered(replies), broken=tuple(sorted(broken)))
 
     def personal(self, part: Train, sent: Sent, ids: Tensor, round: int) -> Model:
         """The models these clients are judged by, as `part.personal_model` says; nothing is trained or kept."""
@@ -233,8 +238,11 @@ class Simulation:
 
     # evaluation
 
-    def evaluate(self, stacked: Model, ids: Tensor, index: Index) -> Score:
-        """Each client's own model on its own samples of this index."""
+    def evaluate(self, stacked: Model, ids: Tensor, index: Index, part: Train | None = None) -> Score:
+        """Each client's own model on its own samples of this index; `part` says how a judged model predicts."""
+        logits: Logits = self.network.stacked_logits
+        if part is not None and type(part).predicted is not Train.predicted:
+            logits = vmap(lambda model, batch: part.predicted(model, batch, self.network.logits))
         sizes = index.sizes[ids]
         correct, loss = torch.zeros(len(ids), dtype=torch.int64), torch.zeros(len(ids), dtype=torch.float64)
         order = sizes.argsort(descending=True, stable=True)
@@ -252,7 +260,7 @@ class Simulation:
                 live = some < sizes[at][:, None]  # (m, width)
                 own = index.start[ids[at]][:, None] + torch.where(live, some, 0)
                 rows = index.rows[own].to(self.device)
-                hit, cost = self.judged(self.network.stacked_logits, models, rows)
+                hit, cost = self.judged(logits, models, rows)
                 correct[at] += (hit & live).sum(1)
                 loss[at] += torch.where(live, cost, 0.0).sum(1)
             start += len(at)
@@ -273,9 +281,9 @@ class Simulation:
         return torch.cat(hits), torch.cat(costs)
 
     @torch.no_grad()
-    def judged(self, logits: object, model: Model, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def judged(self, logits: Logits, model: Model, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Right or wrong, and the loss, of each sample; a prediction that is not finite is wrong."""
-        out = logits(model, {"x": picked(self.x, rows)})  # type: ignore[operator]
+        out = logits(model, {"x": picked(self.x, rows)})
         y = picked(self.y, rows)
         cost = F.cross_entropy(out.flatten(0, -2), y.flatten(), reduction="none").view(y.shape)
         hit = (out.argmax(-1) == y) & cost.isfinite()  # any nan or +inf among the logits makes the loss nan

@@ -74,7 +74,7 @@ class Stacked(Simulation):
         by vmap otherwise."""
         if type(part).step is Train.step:
             for descent in part.descents():
-                self.descend(descent, carry, some[0], rate)
+                self.descend(descent, carry, some[descent.batch], rate)
             return carry
         if part.elementwise:
             return part.step(carry, some, self.stacked_objective, rate)
@@ -105,7 +105,7 @@ class Stacked(Simulation):
             torch._foreach_mul_(velocity, descent.momentum)
             torch._foreach_add_(velocity, v)
             v = velocity
-        torch._foreach_add_(model, v, alpha=-rate)
+        torch._foreach_add_(model, v, alpha=-rate * descent.speed)
 
 
 def segments(steps: list[int]) -> list[tuple[int, int, int]]:

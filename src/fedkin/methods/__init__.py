@@ -3,19 +3,41 @@
 from collections.abc import Callable
 
 from fedkin.errors import unknown
+from fedkin.methods.apfl import apfl
+from fedkin.methods.ditto import ditto
+from fedkin.methods.fedacs import fedacs
+from fedkin.methods.fedamp import fedamp, heurfedamp
 from fedkin.methods.fedavg import fedavg
+from fedkin.methods.fedmcsa import fedavg_mcsa, fedmcsa, fedmcsa_official, fedmcsa_without_mcsa, pfedme_mcsa
 from fedkin.methods.fedprox import fedprox
 from fedkin.methods.local import local, local_matched
+from fedkin.methods.perfedavg import perfedavg
+from fedkin.methods.pfedme import pfedme
 from fedkin.parts import Method
 
 METHODS: dict[str, Callable[..., Method]] = {
-    "local": local,
-    "local_matched": local_matched,
-    "fedavg": fedavg,
-    "fedprox": fedprox,
+    made.__name__: made
+    for made in (
+        local,
+        local_matched,
+        fedavg,
+        fedprox,
+        fedmcsa,
+        fedmcsa_official,
+        fedmcsa_without_mcsa,
+        fedavg_mcsa,
+        pfedme_mcsa,
+        fedacs,
+        fedamp,
+        heurfedamp,
+        pfedme,
+        perfedavg,
+        ditto,
+        apfl,
+    )
 }
 
-__all__ = ["METHODS", "fedavg", "fedprox", "local", "local_matched", "named"]
+__all__ = [*METHODS, "METHODS", "named"]
 
 
 def named(name: str) -> Method:

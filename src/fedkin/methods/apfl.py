@@ -1,0 +1,26 @@
+"""APFL (Deng et al. 2020): FedAvg for the common model, mixed at each client with a model of its own."""
+
+from typing import Literal
+
+from fedkin.collaborate import Mean
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import APFL
+
+
+def apfl(
+    alpha: float = 0.5,
+    count: int = 20,
+    eta: float = 0.02,
+    steps: int = 20,
+    adapt: Literal["first", "every", "never"] = "first",
+    mix: Literal["parameter", "output"] = "parameter",
+) -> Method:
+    return Method(
+        name="apfl",
+        select=Uniform(count=count),
+        train=APFL(alpha=alpha, eta=eta, steps=steps, adapt=adapt, mix=mix),
+        keep=Everyone(),
+        collaborate=Mean(),
+    )

@@ -1,0 +1,32 @@
+"""FedACS: attention among the clients whose models are alike beyond a threshold.
+
+Round: s_ij = cos(w_i, w_j) over the selected; delta = their p-quantile; u_i = the mean of the w_j with s_ij > delta,
+weighted by s_ij (4); the client trains from u_i by plain SGD (5) and sends w_i back.
+"""
+
+from typing import Literal
+
+from fedkin.collaborate import SimilarityThreshold
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import SGD
+
+
+def fedacs(
+    p: float | None = 0.9,
+    fraction: float = 1.0,
+    epochs: int = 5,
+    batch: int = 10,
+    eta: float = 0.01,
+    pool: Literal["selected", "all"] = "selected",
+    similarity: Literal["model", "update"] = "model",
+    alpha: float = 1.0,
+) -> Method:
+    return Method(
+        name="fedacs",
+        select=Uniform(fraction=fraction),
+        train=SGD(eta=eta, steps=None, epochs=epochs, batch=batch),
+        keep=Everyone(),
+        collaborate=SimilarityThreshold(p, pool, similarity, alpha),
+    )

@@ -1,0 +1,47 @@
+"""FedAMP (Huang et al. 2021) and its heuristic form: messages between similar clients, and a pull towards their sum."""
+
+from typing import Literal
+
+from fedkin.collaborate import HeuristicMessagePassing, MessagePassing
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import Prox
+
+
+def fedamp(
+    alpha: float = 1.0,
+    sigma: float = 1.0,
+    lam: float = 1.0,
+    eta: float = 0.02,
+    steps: int = 20,
+    start: Literal["sent", "own"] = "sent",
+) -> Method:
+    """The client minimises f_i + lam / (2 alpha) |w - u_i|^2, from u_i. All clients take part: FedAMP is cross-silo."""
+    return Method(
+        name="fedamp",
+        select=Uniform(fraction=1.0),
+        train=Prox(lam=lam / alpha, eta=eta, steps=steps, start=start),
+        keep=Everyone(),
+        collaborate=MessagePassing(alpha, sigma),
+    )
+
+
+def heurfedamp(
+    self_weight: float = 0.1,
+    sigma: float = 50.0,
+    lam: float = 5.0,
+    count: int = 20,
+    eta: float = 0.02,
+    steps: int = 20,
+    trains: Literal["selected", "everyone"] = "everyone",
+) -> Method:
+    """FedMCSA's nearest kin: whole models, and a fixed weight for one's own."""
+    return Method(
+        name="heurfedamp",
+        select=Uniform(count=count),
+        train=Prox(lam=lam, eta=eta, steps=steps),
+        keep=Everyone(),
+        collaborate=HeuristicMessagePassing(self_weight, sigma),
+        trains=trains,
+    )

@@ -1,0 +1,117 @@
+"""APFL's client: its own model v and its copy w of the common one, mixed by a weight alpha it learns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Message, Model
+from fedkin.errors import require
+from fedkin.parts import Objective, Work
+from fedkin.train.sgd import SGD
+
+
+@dataclass(frozen=True)
+class APFL(SGD):
+    """w <- w - eta g(w);  vbar = alpha v + (1 - alpha) w;  v <- v - eta alpha g(vbar);
+    alpha <- clip(alpha - eta ( <v - w, g(vbar)> + penalty alpha ), 0, 1).
+
+    All from the values before the step. alpha learns in the first step of each round (`adapt="first"`), in every step,
+    or never. `mix="output"` mixes the two networks' outputs instead of their parameters, as FedTorch does; `penalty` is
+    that code's too (0.02 there).
+    """
+
+    elementwise = False  # the inner product is one number for all of a model's tensors
+
+    alpha: float = 0.5
+    adapt: Literal["first", "every", "never"] = "first"
+    penalty: float = 0.0
+    mix: Literal["parameter", "output"] = "parameter"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.alpha <= 1, f"train.alpha must be from 0 to 1, not {self.alpha}.")
+        require(self.penalty >= 0, f"train.penalty cannot be negative, and is {self.penalty}.")
+        require(
+            self.adapt in ("first", "every", "never"),
+            f"train.adapt is 'first', 'every' or 'never', not '{self.adapt}'.",
+        )
+        require(self.mix in ("parameter", "output"), f"train.mix is 'parameter' or 'output', not '{self.mix}'.")
+        plain = self.momentum == 0 and self.weight_decay == 0
+        require(plain, "APFL's client has no momentum and no weight decay; set both to 0.")
+
+    def slots(self, model: Model, own: bool) -> Message:
+        like = next(iter(model.values()))
+        return {
+            "model": model,
+            "own": model,
+            "mix": {"alpha": torch.full((), self.alpha, dtype=like.dtype, device=like.device)},
+        }
+
+    def begin(self, sent: Message | None, mine: Message) -> Message:
+        w = sent["model"] if sent and "model" in sent else mine["model"]
+        alpha = mine["mix"]["alpha"]
+        return {"model": w, "own": mine["own"], "mix": {"alpha": alpha, "first": torch.ones_like(alpha)}}
+
+    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
+        w, v, alpha, batch = carry["model"], carry["own"], carry["mix"]["alpha"], batches[0]
+        if self.mix == "parameter":
+            g = f.grad(mixed(alpha, v, w), batch)
+            change = tree.mapped(lambda x: alpha * x, g)
+        else:
+            at_v, at_w = self.output_grads(alpha, v, w, batch, f)
+            change = tree.mapped(lambda x: alpha * x, at_v)
+            g = mixed(alpha, at_v, at_w)
+        slope = sum(
+            (((a - b) * c).sum() for a, b, c in zip(v.values(), w.values(), g.values(), strict=True)),
+            torch.zeros_like(alpha),
+        )
+        learned = torch.clamp(alpha - rate * (slope + self.penalty * alpha), 0.0, 1.0)
+        adapts = {
+            "first": carry["mix"]["first"] > 0,
+            "every": torch.ones_like(alpha) > 0,
+            "never": torch.ones_like(alpha) < 0,
+        }
+        return {
+            "model": tree.added(w, f.grad(w, batch), -rate),
+            "own": tree.added(v, change, -rate),
+            "mix": {"alpha": torch.where(adapts[self.adapt], learned, alpha), "first": torch.zeros_like(alpha)},
+        }
+
+    def output_grads(self, alpha: Tensor, v: Model, w: Model, batch: Batch, f: Objective) -> tuple[Model, Model]:
+        """What the loss of the mixed outputs sends back through each network, without the mixing factor."""
+        with torch.no_grad():
+            blend = alpha * f.logits(v, batch) + (1 - alpha) * f.logits(w, batch)
+        signal = torch.func.grad(lambda out: cross_entropy(out, batch))(blend)
+        back = lambda model: torch.func.grad(lambda m: (f.logits(m, batch) * signal).sum())(model)  # noqa: E731
+        return back(v), back(w)
+
+    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
+        kept = {"model": carry["model"], "own": carry["own"], "mix": {"alpha": carry["mix"]["alpha"]}}
+        return kept, {"model": carry["model"]}
+
+    def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
+        alpha, v, w = mine["mix"]["alpha"], mine["own"], mine["model"]
+        if self.mix == "parameter":
+            return mixed(alpha, v, w)
+        return {f"own/{k}": x for k, x in v.items()} | {f"common/{k}": x for k, x in w.items()} | {"alpha": alpha}
+
+    def predicted(self, judged: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
+        if self.mix == "parameter":
+            return logits(judged, batch)
+        part = lambda start: {k.removeprefix(start): x for k, x in judged.items() if k.startswith(start)}  # noqa: E731
+        alpha = judged["alpha"]
+        return alpha * logits(part("own/"), batch) + (1 - alpha) * logits(part("common/"), batch)
+
+
+def mixed(alpha: Tensor, v: Model, w: Model) -> Model:
+    return tree.mapped(lambda a, b: alpha * a + (1 - alpha) * b, v, w)
+
+
+def cross_entropy(out: Tensor, batch: Batch) -> Tensor:
+    each = F.cross_entropy(out, batch["y"], reduction="none")
+    return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()

@@ -1,0 +1,61 @@
+"""Per-FedAvg's client: learn a model that is good after one step of its own."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Message, Model
+from fedkin.errors import require
+from fedkin.parts import Objective
+from fedkin.train.sgd import SGD
+
+NOTHING = 1e-12  # a gradient shorter than this has no direction to look along
+
+
+@dataclass(frozen=True)
+class MAML(SGD):
+    """w~ = w - alpha g_D1(w), v = g_D2(w~), then first order (FO) w <- w - eta v, or Hessian-free (HF)
+    w <- w - eta (v - alpha h), h = [ g_D3(w + e v) - g_D3(w - e v) ] / 2e, e = 0.01 / |v|.
+
+    D1, D2, D3 are independent batches. A client is judged by one step, w - alpha g_B(w), on a *training* batch.
+    """
+
+    eta: float = 0.003
+    alpha: float = 0.03
+    order: Literal["FO", "HF"] = "FO"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.alpha >= 0, f"train.alpha cannot be negative, and is {self.alpha}.")
+        require(self.order in ("FO", "HF"), f"train.order is 'FO' or 'HF', not '{self.order}'.")
+        plain = self.momentum == 0 and self.weight_decay == 0
+        require(plain, "Per-FedAvg's client has no momentum and no weight decay; set both to 0.")
+
+    @property
+    def batches_per_step(self) -> int:  # type: ignore[override]
+        return 2 if self.order == "FO" else 3
+
+    @property
+    def elementwise(self) -> bool:  # type: ignore[override]
+        return self.order == "FO"  # the length of v is one number for all of a model's tensors
+
+    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
+        w = carry["model"]
+        v = f.grad(tree.added(w, f.grad(w, batches[0]), -self.alpha), batches[1])
+        if self.order == "HF":
+            v = tree.added(v, self.hessian_times(v, w, batches[2], f), -self.alpha)
+        return {"model": tree.added(w, v, -rate)}
+
+    def hessian_times(self, v: Model, w: Model, batch: Batch, f: Objective) -> Model:
+        """The Hessian at w times v, by a central difference along v."""
+        length = torch.sqrt(sum((value * value).sum() for value in v.values()))  # type: ignore[arg-type]
+        e = 0.01 / length.clamp(min=NOTHING)
+        ahead = f.grad(tree.mapped(lambda x, y: x + e * y, w, v), batch)
+        behind = f.grad(tree.mapped(lambda x, y: x - e * y, w, v), batch)
+        return tree.mapped(lambda a, b: torch.where(length < NOTHING, 0.0, (a - b) / (2 * e)), ahead, behind)
+
+    def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
+        w = sent["model"] if sent and "model" in sent else mine["model"]
+        return tree.added(w, f.grad(w, batch), -self.alpha)

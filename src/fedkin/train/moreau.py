@@ -1,0 +1,62 @@
+"""pFedMe's client: a personal model theta inside the Moreau envelope around w."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Message, Model
+from fedkin.errors import require
+from fedkin.parts import Descent, Objective, Work
+from fedkin.train.sgd import SGD
+
+
+@dataclass(frozen=True)
+class Moreau(SGD):
+    """For each of R batches: K times theta <- theta - eta_p [ g(theta) + lam (theta - w) + mu theta ], then
+    w <- w - eta lam (w - theta).
+
+    theta starts at w in every round and goes on from batch to batch (as pFedMe's code has it). mu is `weight_decay`.
+    The client uploads and shows w, and is judged by theta; w is scored too, as 'post-w'.
+    """
+
+    also: ClassVar[dict[str, str]] = {"w": "model"}
+
+    eta: float = 0.005
+    eta_p: float = 0.01
+    lam: float = 20.0
+    K: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.eta_p > 0, f"train.eta_p must be positive, not {self.eta_p}.")
+        require(self.lam >= 0, f"train.lam cannot be negative, and is {self.lam}.")
+        require(self.K >= 1, f"train.K must be at least 1, not {self.K}.")
+        require(self.momentum == 0, "pFedMe's client has no momentum; set train.momentum=0.")
+        require(
+            self.eta_p * self.lam < 2 and self.eta * self.lam < 1,
+            f"train.lam={self.lam} is too strong for eta={self.eta} and eta_p={self.eta_p}: the steps diverge unless "
+            "eta lam < 1 and eta_p lam < 2.",
+        )
+
+    def slots(self, model: Model, own: bool) -> Message:
+        return {"model": model, "theta": model}
+
+    def inner(self) -> Descent:
+        return Descent("theta", "model", self.lam, decay=self.weight_decay, speed=self.eta_p / self.eta)
+
+    def begin(self, sent: Message | None, mine: Message) -> Message:
+        w = sent["model"] if sent and "model" in sent else mine["model"]
+        return {"model": w, "theta": w}
+
+    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
+        for _ in range(self.K):
+            carry = self.inner().step(carry, batches[0], f, rate)
+        return carry | {
+            "model": tree.added(carry["model"], tree.update(carry["theta"], carry["model"]), -rate * self.lam)
+        }
+
+    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
+        return {"model": carry["model"], "theta": carry["theta"]}, {"model": carry["model"]}
+
+    def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
+        return mine["theta"]

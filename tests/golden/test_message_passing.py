@@ -1,0 +1,173 @@
+"""FedAMP and HeurFedAMP against cards 2.9 and 2.10: messages by scalars and loops, in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp
+from typing import Any
+
+import pytest
+import torch
+import transcribed as by_hand
+from transcribed import CLASSES, FEATURES, Mix, Model
+
+import fedkin as fk
+from fedkin.collaborate import HeuristicMessagePassing, MessagePassing
+from fedkin.engines import ENGINES
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import Prox
+
+TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
+SMALL = Prox(eta=0.2, steps=4, batch=4, lam=0.8)
+
+
+def passed(models: list[Model], alpha: float, sigma: float) -> list[list[float]]:
+    """xi of card 2.9; where a row's own weight would be negative it is 0 and the rest is rescaled."""
+    vectors = [by_hand.numbers(model) for model in models]
+    rows = []
+    for i in range(len(models)):
+        row, others = [0.0] * len(models), 0.0
+        for j in range(len(models)):
+            if j != i:
+                x = sum((p - q) ** 2 for p, q in zip(vectors[i], vectors[j], strict=True))
+                row[j] = alpha * exp(-x / sigma) / sigma
+                others += row[j]
+        row[i] = 1.0 - others
+        if row[i] < 0.0:
+            row = [0.0 if j == i else row[j] / others for j in range(len(models))]
+        rows.append(row)
+    return rows
+
+
+def heuristic(models: list[Model], self_weight: float, sigma: float) -> list[list[float]]:
+    """xi of card 2.10; a single participant keeps its model."""
+    vectors = [by_hand.numbers(model) for model in models]
+    if len(models) == 1:
+        return [[1.0]]
+    rows = []
+    for i in range(len(models)):
+        row = [0.0] * len(models)
+        for j in range(len(models)):
+            if j != i:
+                row[j] = exp(sigma * by_hand.cosine(vectors[i], vectors[j]) - sigma)
+        total = sum(row)
+        row = [(1.0 - self_weight) * value / total for value in row]
+        row[i] = self_weight
+        rows.append(row)
+    return rows
+
+
+def messages(alpha: float, sigma: float) -> Mix:
+    return lambda models, sizes: by_hand.blended(passed(models, alpha, sigma), models)
+
+
+def guesses(self_weight: float, sigma: float) -> Mix:
+    return lambda models, sizes: by_hand.blended(heuristic(models, self_weight, sigma), models)
+
+
+def composed(collaborate: Any, train: Any = SMALL, trains: str = "selected", count: int = 3) -> Method:
+    return Method("tried", Uniform(count=count), train, Everyone(), collaborate, trains=trains)  # type: ignore[arg-type]
+
+
+EPOCHS = replace(SMALL, steps=None, epochs=2)
+CASES: dict[str, tuple[Method, Mix]] = {
+    "never clipped": (composed(MessagePassing(1.0, 20.0)), messages(1.0, 20.0)),
+    "clipped": (composed(MessagePassing(30.0, 20.0), count=4), messages(30.0, 20.0)),
+    "clipped at first": (composed(MessagePassing(0.7, 0.5), EPOCHS, count=4), messages(0.7, 0.5)),
+    "small sigma": (composed(MessagePassing(1.0, 1e-3), EPOCHS), messages(1.0, 1e-3)),
+    "everyone": (composed(MessagePassing(1.0, 3.0), trains="everyone"), messages(1.0, 3.0)),
+    "all, epochs": (composed(MessagePassing(1.0, 8.0), EPOCHS, count=5), messages(1.0, 8.0)),
+    "heuristic": (composed(HeuristicMessagePassing(0.1, 50.0), trains="everyone"), guesses(0.1, 50.0)),
+    "heuristic, half, epochs": (composed(HeuristicMessagePassing(0.5, 5.0), EPOCHS), guesses(0.5, 5.0)),
+    "heuristic, alone": (composed(HeuristicMessagePassing(0.1, 5.0), count=1), guesses(0.1, 5.0)),
+    "heuristic, large sigma": (composed(HeuristicMessagePassing(0.3, 900.0), count=4), guesses(0.3, 900.0)),
+    "heuristic, nothing of its own": (composed(HeuristicMessagePassing(0.0, 9.0)), guesses(0.0, 9.0)),
+}
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("case", CASES)
+def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+    method, mix = CASES[case]
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix))
+
+
+def tiny(method: Method) -> Method:
+    return replace(method, select=Uniform(count=3), train=replace(method.train, steps=3, epochs=None, batch=4))
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize(("alpha", "sigma", "lam"), [(1.0, 1.0, 1.0), (0.5, 9.0, 1.0), (4.0, 7.0, 2.0)])
+def test_fedamp(federate: Any, start: Any, engine: str, alpha: float, sigma: float, lam: float) -> None:
+    method = tiny(fk.methods.fedamp(alpha=alpha, sigma=sigma, lam=lam))
+    assert method.collaborate == MessagePassing(alpha, sigma)
+    assert isinstance(method.train, Prox)
+    assert (method.train.lam, method.train.start) == (lam / alpha, "sent")
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    mix = messages(alpha, sigma)
+    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix))
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("trains", ["everyone", "selected"])
+def test_heurfedamp(federate: Any, start: Any, engine: str, trains: Any) -> None:
+    method = tiny(fk.methods.heurfedamp(trains=trains))
+    assert method.collaborate == HeuristicMessagePassing(0.1, 50.0)
+    assert isinstance(method.train, Prox)
+    assert (method.train.lam, method.train.start, method.trains) == (5.0, "sent", trains)
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    mix = guesses(0.1, 50.0)
+    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix))
+
+
+def test_the_cases_are_clipped_and_not() -> None:
+    """At equal models, as in round 1, and at models far apart."""
+    near, far = by_hand.drawn(4, spread=0.0), by_hand.drawn(4, spread=0.5)
+    assert passed(near, 30.0, 20.0)[0][0] == 0.0
+    assert passed(near, 1.0, 20.0)[0][0] == pytest.approx(0.85)
+    assert passed(near, 0.7, 0.5)[0][0] == 0.0
+    assert passed(far, 0.7, 0.5)[0][0] > 0.9
+
+
+# the pure functions
+
+KEPT = {"all": [1.0] * 5, "some": [1.0, 0.0, 0.5, 1.0, 0.25], "one": [0.0, 0.0, 1.0, 0.0, 0.0], "none": [0.0] * 5}
+
+
+def pure(part: Any, models: list[Model], rows: list[list[float]], kept: list[float]) -> None:
+    k = torch.tensor(kept, dtype=torch.float64)
+    found = part.weights(by_hand.stack(models), k)
+    assert set(found) == {"model"}
+    rows = by_hand.counted(rows, kept)
+    by_hand.same(found["model"], rows)
+    assert by_hand.farthest(part.mix(by_hand.stack(models), k), by_hand.blended(rows, models)) < 1e-10
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize(("alpha", "sigma"), [(1.0, 40.0), (1.0, 4.0), (60.0, 40.0), (1.0, 0.01)])
+def test_weights_and_mix(alpha: float, sigma: float, kept: str) -> None:
+    models = by_hand.drawn(5)
+    pure(MessagePassing(alpha, sigma), models, passed(models, alpha, sigma), KEPT[kept])
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize(("self_weight", "sigma"), [(0.1, 50.0), (0.5, 2.0), (0.0, 9.0), (1.0, 9.0), (0.3, 900.0)])
+def test_heuristic_weights_and_mix(self_weight: float, sigma: float, kept: str) -> None:
+    models = by_hand.drawn(5)
+    pure(HeuristicMessagePassing(self_weight, sigma), models, heuristic(models, self_weight, sigma), KEPT[kept])
+
+
+def test_far_apart_it_is_local() -> None:
+    models = by_hand.drawn(4)
+    found = MessagePassing(1.0, 1e-3).weights(by_hand.stack(models), torch.ones(4, dtype=torch.float64))["model"]
+    assert torch.equal(found, torch.eye(4, dtype=torch.float64))
+
+
+def test_alone_a_client_keeps_its_model() -> None:
+    given = by_hand.stack(by_hand.drawn(1))
+    for part in (MessagePassing(), MessagePassing(50.0, 1.0), HeuristicMessagePassing()):
+        mixed = part.mix(given, torch.ones(1, dtype=torch.float64))
+        assert all(torch.equal(mixed[name], value) for name, value in given.items())

@@ -1,0 +1,420 @@
+"""What the transcriptions share: a network by hand, numbers of models one at a time, and the comparison with a run.
+
+Taken from fedkin are only the random choices (who is selected, which rows a batch has) and the first model. A model
+here is {parameter name: nested lists of numbers}; a network is x -> tanh(A x + a) -> B h + b. A transcription of a
+card is a generator of `Round`s, and `checked` plays the method beside it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import exp, log, sqrt, tanh
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import fedkin as fk
+from fedkin import round as rounds
+from fedkin.core.rng import generator
+from fedkin.engines import ENGINES, Plain
+from fedkin.parts import Method
+
+FEATURES, HIDDEN, CLASSES = 5, 4, 3
+ROUNDS, SEED = 5, 3
+A, a, B, b = "0.weight", "0.bias", "2.weight", "2.bias"
+COMPONENTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "layer": {"0": (A, a), "2": (B, b)},
+    "tensor": {A: (A,), a: (a,), B: (B,), b: (b,)},
+    "model": {"model": (A, a, B, b)},
+}
+CLOSE = 1e-8
+
+Model = dict[str, Any]
+Sample = tuple[list[float], int]
+
+
+def network() -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        return nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, CLASSES))
+
+
+# the network by hand
+
+
+def logits(w: Model, x: list[float]) -> tuple[list[float], list[float]]:
+    h = []
+    for j in range(HIDDEN):
+        total = w[a][j]
+        for i in range(FEATURES):
+            total += w[A][j][i] * x[i]
+        h.append(tanh(total))
+    z = []
+    for c in range(CLASSES):
+        total = w[b][c]
+        for j in range(HIDDEN):
+            total += w[B][c][j] * h[j]
+        z.append(total)
+    return z, h
+
+
+def probabilities(z: list[float]) -> list[float]:
+    top = max(z)
+    e = [exp(value - top) for value in z]
+    return [value / sum(e) for value in e]
+
+
+def slope(z: list[float], y: int, samples: int) -> list[float]:
+    """Of the cross-entropy of one of so many samples, by its logits."""
+    p = probabilities(z)
+    return [(p[c] - (1.0 if c == y else 0.0)) / samples for c in range(CLASSES)]
+
+
+def blank() -> Model:
+    g: Model = {A: [[0.0] * FEATURES for _ in range(HIDDEN)], a: [0.0] * HIDDEN}
+    return g | {B: [[0.0] * HIDDEN for _ in range(CLASSES)], b: [0.0] * CLASSES}
+
+
+def backward(g: Model, w: Model, x: list[float], h: list[float], dz: list[float]) -> None:
+    """Add to g what one sample with these slopes by its logits gives."""
+    for c in range(CLASSES):
+        g[b][c] += dz[c]
+        for j in range(HIDDEN):
+            g[B][c][j] += dz[c] * h[j]
+    for j in range(HIDDEN):
+        dh = 0.0
+        for c in range(CLASSES):
+            dh += dz[c] * w[B][c][j]
+        dh *= 1.0 - h[j] * h[j]
+        g[a][j] += dh
+        for i in range(FEATURES):
+            g[A][j][i] += dh * x[i]
+
+
+def gradient(w: Model, samples: list[Sample]) -> Model:
+    """g_B(w): of the mean cross-entropy over the samples."""
+    g = blank()
+    for x, y in samples:
+        z, h = logits(w, x)
+        backward(g, w, x, h, slope(z, y, len(samples)))
+    return g
+
+
+def scored_by(predict: Callable[[list[float]], list[float]], samples: list[Sample]) -> tuple[int, float]:
+    """How many are right, and the summed loss."""
+    right, loss = 0, 0.0
+    for x, y in samples:
+        z = predict(x)
+        best = 0
+        for c in range(CLASSES):
+            if z[c] > z[best]:
+                best = c
+        right += best == y
+        loss -= log(probabilities(z)[y])
+    return right, loss
+
+
+def scored(w: Model, samples: list[Sample]) -> tuple[int, float]:
+    return scored_by(lambda x: logits(w, x)[0], samples)
+
+
+# numbers of a model, one at a time
+
+
+def places(w: Model, names: tuple[str, ...] = (A, B, a, b)) -> list[tuple[Any, int]]:
+    found = []
+    for name in names:
+        for row in w[name]:
+            if isinstance(row, list):
+                found += [(row, i) for i in range(len(row))]
+        if not isinstance(w[name][0], list):
+            found += [(w[name], i) for i in range(len(w[name]))]
+    return found
+
+
+def numbers(w: Model, names: tuple[str, ...] = (A, B, a, b)) -> list[float]:
+    return [row[i] for row, i in places(w, names)]
+
+
+def combined(*terms: tuple[float, Model]) -> Model:
+    """The sum of numbers times models."""
+    result = copy.deepcopy(terms[0][1])
+    each = [(scale, numbers(model)) for scale, model in terms]
+    for k, (row, i) in enumerate(places(result)):
+        row[i] = 0.0
+        for scale, values in each:
+            row[i] += scale * values[k]
+    return result
+
+
+def dot(p: list[float], q: list[float]) -> float:
+    total = 0.0
+    for x, y in zip(p, q, strict=True):
+        total += x * y
+    return total
+
+
+def cosine(p: list[float], q: list[float]) -> float:
+    """COS of section 0, off the diagonal."""
+    lengths = sqrt(dot(p, p)), sqrt(dot(q, q))
+    if lengths[0] < 1e-12 or lengths[1] < 1e-12:
+        return 0.0
+    return min(1.0, max(-1.0, dot(p, q) / (lengths[0] * lengths[1])))
+
+
+def average(models: list[Model], weights: list[float]) -> Model:
+    """WAVG of section 0."""
+    total = 0.0
+    for weight in weights:
+        total += weight
+    return combined(*((weight / total, model) for weight, model in zip(weights, models, strict=True)))
+
+
+def sgd(
+    start: Model,
+    batches: list[list[Sample]],
+    rate: float,
+    momentum: float = 0.0,
+    decay: float = 0.0,
+    mu: float = 0.0,
+    centre: Model | None = None,
+) -> Model:
+    """SGD(theta, D, mode, eta, mom, extra) of section 0 with extra = mu (theta - centre), by default where it starts,
+    and decay theta."""
+    w = copy.deepcopy(start)
+    centres = numbers(start if centre is None else centre)
+    velocity = [0.0] * len(places(w))
+    for samples in batches:
+        slopes = numbers(gradient(w, samples))
+        for k, (row, i) in enumerate(places(w)):
+            total = slopes[k] + decay * row[i] + mu * (row[i] - centres[k])
+            velocity[k] = momentum * velocity[k] + total
+            row[i] -= rate * velocity[k]
+    return w
+
+
+# one run by hand
+
+
+@dataclass
+class Round:
+    """What a card says of one round; lists have a place for every client."""
+
+    sent: dict[int, Model]
+    uploads: dict[int, Model]
+    slots: dict[str, list[Model]]
+    judged: list[Model] | None  # None where a client is judged by more than one model
+    server: Model | None = None
+    received: list[Model] | None = None
+    predicts: list[Callable[[list[float]], list[float]]] = field(default_factory=list)  # instead of `judged`
+
+
+class Hand:
+    """What a transcription may know: the clients' samples, the first model, who is selected, and the batches."""
+
+    def __init__(self, federation: fk.Federation, method: Method):
+        self.method, self.federation, self.n = method, federation, federation.n
+        self.x, self.y = federation.x.double().tolist(), federation.y.tolist()
+        self.sizes = [float(size) for size in federation.train.sizes.tolist()]
+        self.engine = Plain(federation, network(), method.train, SEED, own=method.collaborate.own, dtype=torch.float64)
+        self.task = fk.Task(federation.n, federation.train.sizes, ROUNDS, self.engine.network.model, lambda m, b: None)
+        self.first = {name: value.tolist() for name, value in self.engine.network.model.items()}
+
+    def selected(self, t: int) -> list[int]:
+        return self.method.select({}, self.task, t, generator(SEED, "select", t))[0].tolist()
+
+    def batches(self, t: int, client: int) -> list[list[Sample]]:
+        plan = self.engine.passed(self.method.train, t, torch.tensor([client]))
+        found = []
+        for rows, count in zip(plan.rows[:, 0].tolist(), plan.count[:, 0].tolist(), strict=True):
+            assert count > 0
+            found.append([(self.x[row], self.y[row]) for row in rows[:count]])
+        return found
+
+    def steps(self, t: int, client: int, each: int) -> list[list[list[Sample]]]:
+        """The batches of every step, where a step takes several."""
+        found = self.batches(t, client)
+        assert len(found) % each == 0
+        return [found[k : k + each] for k in range(0, len(found), each)]
+
+    def test(self, client: int) -> list[Sample]:
+        return [(self.x[row], self.y[row]) for row in self.federation.test[client].tolist()]
+
+
+def apart(found: dict[str, torch.Tensor], wanted: Model) -> float:
+    assert set(found) == set(wanted)
+    return max(float(np.abs(found[name].numpy() - np.array(wanted[name])).max()) for name in wanted)
+
+
+def farthest(found: dict[str, torch.Tensor], wanted: list[Model]) -> float:
+    """Over a stack of models."""
+    assert all(len(value) == len(wanted) for value in found.values())
+    return max(apart({name: value[k] for name, value in found.items()}, model) for k, model in enumerate(wanted))
+
+
+def listened(engine: Any) -> list[Any]:
+    """What the engine is told to train and what comes back, from now on: (sent, trainers, reply)."""
+    heard: list[Any] = []
+    train = engine.train
+
+    def listening(part: Any, sent: Any, ids: Any, *rest: Any, **more: Any) -> Any:
+        reply = train(part, sent, ids, *rest, **more)
+        heard.append((sent, ids.tolist(), reply))
+        return reply
+
+    engine.train = listening
+    return heard
+
+
+Card = Callable[[Hand], Iterator[Round]]
+
+
+def checked(start: Any, engine: str, method: Method, federation: fk.Federation, card: Card) -> list[Round]:
+    """Play the method round by round beside its card, and once more as an experiment."""
+    hand = Hand(federation, method)
+    kind = ENGINES[engine]
+    play, task, state = start(
+        kind, method, federation, network(), seed=SEED, rounds=ROUNDS, chunk=2, dtype=torch.float64
+    )
+    everyone = torch.arange(federation.n)
+    heard = listened(play)
+    wanted = []
+    for t, want in enumerate(card(hand), 1):
+        want = copy.deepcopy(want)
+        wanted.append(want)
+        heard.clear()
+        state, log = rounds.play(method, task, play, state, evaluates=True)
+        sent, trainers, reply = heard[0]
+        assert log.selected.tolist() == hand.selected(t)
+        assert trainers == (list(range(federation.n)) if method.trains == "everyone" else hand.selected(t))
+        assert sent.ids.tolist() == sorted(want.sent)
+        assert set(sent.shared) | set(sent.own) == {"model"}
+        assert farthest(sent.to(sent.ids)["model"], [want.sent[i] for i in sent.ids.tolist()]) < CLOSE, f"sent, {t}"
+        assert reply.ids.tolist() == sorted(want.uploads)
+        assert set(reply.upload) == {"model"}
+        uploads = [want.uploads[i] for i in reply.ids.tolist()]
+        assert farthest(reply.upload["model"], uploads) < CLOSE, f"uploads, round {t}"
+        slots = play.slots.read(everyone)
+        assert set(slots) == set(want.slots)
+        for name, stack in slots.items():
+            assert farthest(stack, want.slots[name]) < CLOSE, f"slot {name}, round {t}"
+        server = method.collaborate.model(state.collaborate)
+        assert (server is None) == (want.server is None)
+        if server is not None:
+            assert apart(server, want.server) < CLOSE, f"server, round {t}"
+        assert (log.received is None) == (want.received is None)
+        if log.received is not None:
+            assert farthest(log.received, want.received) < CLOSE, f"received, round {t}"
+        if want.judged is not None:
+            judged = rounds.judged(method, task, play, state, everyone)
+            assert farthest(judged, want.judged) < CLOSE, f"judged, round {t}"
+        compared(rounds.scores(method, task, play, state, log.received), want, hand)
+    assert len(wanted) == ROUNDS
+    experiment = fk.Experiment(
+        method, federation, network(), ROUNDS, SEED, engine, evaluate_every=1, chunk=4, dtype="float64"
+    )
+    result = fk.run(experiment)
+    last = wanted[-1]
+    assert ("global" in result.models) == (last.server is not None)
+    if last.server is not None:
+        assert apart(result.models["global"], last.server) < CLOSE
+    if last.judged is not None:
+        assert farthest(result.models["personal"], last.judged) < CLOSE
+    for line, want in zip(result.rounds, wanted, strict=True):
+        accuracies = [right / len(hand.test(i)) for i, (right, _) in enumerate(post(want, hand)) if hand.test(i)]
+        assert line["accuracy"]["post"]["macro"] == pytest.approx(sum(accuracies) / len(accuracies), abs=1e-12)
+    return wanted
+
+
+def post(want: Round, hand: Hand) -> list[tuple[int, float]]:
+    if want.judged is not None:
+        return [scored(model, hand.test(i)) for i, model in enumerate(want.judged)]
+    return [scored_by(predict, hand.test(i)) for i, predict in enumerate(want.predicts)]
+
+
+def compared(found: dict[str, Any], want: Round, hand: Hand) -> None:
+    """Every client's right answers and loss, of every kind of model there is."""
+    wanted = {"post": post(want, hand)}
+    if want.server is not None:
+        wanted["global"] = [scored(want.server, hand.test(i)) for i in range(hand.n)]
+    if want.received is not None:
+        wanted["recv"] = [scored(model, hand.test(i)) for i, model in enumerate(want.received)]
+    assert set(found) == set(wanted)
+    for kind, each in wanted.items():
+        assert found[kind].correct.tolist() == [right for right, _ in each], kind
+        assert found[kind].loss.tolist() == pytest.approx([loss for _, loss in each], abs=1e-7), kind
+
+
+# cards that clients with models of their own have in common
+
+Mix = Callable[[list[Model], list[float]], list[Model]]
+
+
+def mixed_then_pulled(hand: Hand, mix: Mix, mean: bool = False) -> Iterator[Round]:
+    """Steps 1 to 5 of card 1.2: the selected exchange and get a new model and centre, then clients train. Cards 2.9
+    and 2.10 have the same round with another mix. With `mean` the one model that all selected get is the server's."""
+    method = hand.method
+    train: Any = method.train
+    theta, centre = [hand.first] * hand.n, [hand.first] * hand.n
+    for t in range(1, ROUNDS + 1):
+        ids = hand.selected(t)
+        mixed = mix([theta[i] for i in ids], [hand.sizes[i] for i in ids])
+        sent = dict(zip(ids, mixed, strict=True))
+        for i in ids:
+            theta[i] = sent[i]
+            centre[i] = sent[i]
+        received = list(theta)
+        for i in range(hand.n):
+            if method.trains == "everyone" or i in ids:
+                lam = getattr(train, "lam", 0.0)
+                theta[i] = sgd(
+                    theta[i], hand.batches(t, i), train.eta, train.momentum, train.weight_decay, lam, centre[i]
+                )
+        slots = {"model": theta, "centre": centre} if hasattr(train, "lam") else {"model": theta}
+        server = mixed[0] if mean else None
+        yield Round(sent, {i: theta[i] for i in ids}, slots, theta, server, received)
+
+
+def blended(rows: list[list[float]], models: list[Model]) -> list[Model]:
+    """sum_j rows[i][j] models[j], for every i."""
+    return [combined(*zip(row, models, strict=True)) for row in rows]
+
+
+def counted(rows: list[list[float]], kept: list[float]) -> list[list[float]]:
+    """How far each counts as a source for the others; who is left with nobody keeps its own."""
+    result = []
+    for i, row in enumerate(rows):
+        row = [value * (1.0 if j == i else kept[j]) for j, value in enumerate(row)]
+        total = 0.0
+        for value in row:
+            total += value
+        if total > 0.0:
+            result.append([value / total for value in row])
+        else:
+            result.append([1.0 if j == i else 0.0 for j in range(len(row))])
+    return result
+
+
+# stacks of random models for the pure functions of the mixing parts
+
+
+def drawn(m: int, seed: int = 0, spread: float = 0.5) -> list[Model]:
+    """Models around a common one."""
+    draw = np.random.default_rng(seed)
+    shapes = {A: (HIDDEN, FEATURES), a: (HIDDEN,), B: (CLASSES, HIDDEN), b: (CLASSES,)}
+    centre = {name: draw.normal(size=shape) for name, shape in shapes.items()}
+    return [{n: (centre[n] + spread * draw.normal(size=shapes[n])).tolist() for n in shapes} for _ in range(m)]
+
+
+def stack(models: list[Model]) -> dict[str, torch.Tensor]:
+    return {name: torch.tensor([model[name] for model in models], dtype=torch.float64) for name in (A, a, B, b)}
+
+
+def same(found: torch.Tensor, rows: list[list[float]]) -> None:
+    assert found.shape == (len(rows), len(rows))
+    assert float(np.abs(found.double().numpy() - np.array(rows)).max()) < 1e-10
