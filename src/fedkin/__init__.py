@@ -1,11 +1,13 @@
 """fedkin: personalised federated learning in which each client learns from its kin."""
 
 from fedkin import collaborate, keep, methods, select, train
-from fedkin.data import Data, Federation, from_clients, load
+from fedkin.data import Data, Federation, from_clients
+from fedkin.data import load as load_data
 from fedkin.errors import BadInput
 from fedkin.experiment import Experiment
 from fedkin.parts import Collaborate, Descent, Keep, Method, Reply, Select, Sent, Task, Train, Work
 from fedkin.play import Result, run
+from fedkin.results.saved import load
 
 __version__ = "0.1.0"
 
@@ -29,6 +31,7 @@ __all__ = [
     "from_clients",
     "keep",
     "load",
+    "load_data",
     "methods",
     "run",
     "select",

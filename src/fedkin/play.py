@@ -25,6 +25,7 @@ from fedkin.core import batches, tree
 from fedkin.core.tree import Model
 from fedkin.data import load
 from fedkin.data.federation import Federation
+from fedkin.data.picture import counts
 from fedkin.engines import ENGINES, Simulation
 from fedkin.engines.simulation import Score
 from fedkin.parts import Method, Task
@@ -38,6 +39,7 @@ from fedkin.experiment import DTYPES, Experiment
 
 VERSIONS = ("fedkin", "torch", "numpy")
 CHECKPOINT_SECONDS = 20.0
+LABELLED = 100_000  # numbers up to which clients.json has each client's training samples by class
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,9 @@ def run(
         about = experiment.described()
         about["resolved"] = {
             "clients": federation.n,
+            "shape": list(federation.shape),
+            "classes": federation.classes,
+            "vocabulary": federation.vocabulary,
             "evaluate_every": every,
             "chunk": engine.chunk,
             "threads": threads,
@@ -107,6 +112,8 @@ def run(
             "source": federation.source,
             "versions": versions(),
         }
+        for sentence in experiment.method.collaborate.cautions(task, experiment.method.select.share(task)):
+            warn(sentence)
         run_of = Playing(experiment, engine, task, every, place, listen, warn, checkpoint_seconds, about)
         return run_of.played(resume)
 
@@ -133,6 +140,7 @@ class Playing:
         self.time = {"train_s": 0.0, "mix_s": 0.0, "evaluate_s": 0.0, "total_s": 0.0}
         self.lines: list[dict[str, Any]] = []
         self.last: dict[str, Score] = {}
+        self.seen: set[int] = set()  # clients that were ever selected
         self.began = self.saved = time.monotonic()
         self.stopped = False
 
@@ -158,7 +166,8 @@ class Playing:
             self.place.mkdir(parents=True, exist_ok=True)
             fed = self.engine.federation
             sizes = {"train": fed.train.sizes.tolist(), "test": fed.test.sizes.tolist()}
-            files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes)
+            labels = {"labels": counts(fed).tolist()} if fed.n * fed.classes <= LABELLED else {}
+            files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes | labels)
             files.write_json(self.place / "experiment.json", self.about)
         self.prepare()
         return begun(self.experiment.method, self.task, self.experiment.seed)
@@ -184,13 +193,16 @@ class Playing:
         found = record.load_checkpoint(self.place, list(self.engine.network.model), self.warn)
         if found is None:
             self.recorder.cut({})
+            self.recorder.forget(0)
             return begun(self.experiment.method, self.task, self.experiment.seed)
         self.recorder.cut(found.lengths)
+        self.recorder.forget(found.state.round)
         device = self.engine.device
         self.engine.slots.restore(found.slots)
         self.time = dict(found.time)
         self.began -= self.time["total_s"]
         self.lines = record.Run(self.place).rounds()
+        self.seen = {int(client) for ids in record.Run(self.place).selected() for client in ids}
         moved = {name: to_device(getattr(found.state, name), device) for name in ("select", "keep", "collaborate")}
         if self.lines and "accuracy" in self.lines[-1]:
             self.restore_last()
@@ -217,11 +229,16 @@ class Playing:
         method = self.experiment.method
         slots = {"select": state.select, "keep": state.keep, "collaborate": state.collaborate}
         parts = {} if scores is None else {name: getattr(method, name).log(slot) for name, slot in slots.items()}
+        if log.kin is not None:
+            parts["collaborate"] = parts["collaborate"] | log.kin.log()
+            if self.recorder and self.pictured(state.round):
+                self.recorder.draw(state.round, log.kin)
         if self.recorder:
             line = self.recorder.note(log, scores, parts)
         else:
             line = record.line(log, scores, parts)
         self.lines.append(line)
+        self.seen.update(log.selected.tolist())
         trained = self.task.n if method.trains == "everyone" else len(log.selected)
         go_on = True
         if self.listen:
@@ -230,6 +247,11 @@ class Playing:
         if self.place and time.monotonic() - self.saved > self.checkpoint_seconds:
             self.save(state)
         return go_on
+
+    def pictured(self, round: int) -> bool:
+        """Whether this evaluated round is among the at most 100 whose collaboration is kept, the last one included."""
+        apart = self.every * -(-self.task.rounds // (self.every * (record.SNAPSHOTS - 1)))
+        return round % apart == 0 or round == self.task.rounds
 
     def save(self, state: State) -> None:
         """A checkpoint; one that takes long is made less often, so that saving stays under a tenth of the run."""
@@ -253,6 +275,7 @@ class Playing:
             "rounds": state.round,
             "evaluate_every": self.every,
             "dropped": sum(len(line.get("dropped", [])) for line in self.lines),
+            "never_selected": self.task.n - len(self.seen),
             "seeds": [self.experiment.seed],
             "experiment": self.about,
         }

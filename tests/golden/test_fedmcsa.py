@@ -65,20 +65,6 @@ def meant(models: list[Model], sizes: list[float]) -> list[Model]:
     return [by_hand.average(models, sizes)] * len(models)
 
 
-def double_loop(w: Model, batches: list[Any], part: Any) -> tuple[Model, Model]:
-    """Card 2.6: (w_i, theta_i)."""
-    theta = w
-    for samples in batches:
-        for _ in range(part.K):
-            g = by_hand.gradient(theta, samples)
-            pull = by_hand.combined((1.0, theta), (-1.0, w))
-            theta = by_hand.combined(
-                (1.0, theta), (-part.eta_p, g), (-part.eta_p * part.lam, pull), (-part.eta_p * part.weight_decay, theta)
-            )
-        w = by_hand.combined((1.0, w), (-part.eta * part.lam, by_hand.combined((1.0, w), (-1.0, theta))))
-    return w, theta
-
-
 def double_loops(hand: Hand, mix: Mix) -> Iterator[Round]:
     """pFedMe^+MCSA."""
     w, theta = [hand.first] * hand.n, [hand.first] * hand.n
@@ -90,9 +76,10 @@ def double_loops(hand: Hand, mix: Mix) -> Iterator[Round]:
         received = list(w)
         for i in range(hand.n):
             if hand.method.trains == "everyone" or i in ids:
-                w[i], theta[i] = double_loop(w[i], hand.batches(t, i), hand.method.train)
+                w[i], theta[i] = by_hand.double_loop(w[i], hand.batches(t, i), hand.method.train)
         sent = dict(zip(ids, mixed, strict=True))
-        yield Round(sent, {i: w[i] for i in ids}, {"model": w, "theta": theta}, theta, None, received)
+        slots = {"model": w, "theta": theta}
+        yield Round(sent, {i: w[i] for i in ids}, slots, theta, None, received, {"post-w": w})
 
 
 def composed(collaborate: Any, train: Any = SMALL, trains: str = "everyone") -> Method:

@@ -23,8 +23,9 @@ TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
 SMALL = Prox(eta=0.2, steps=4, batch=4, lam=0.8)
 
 
-def passed(models: list[Model], alpha: float, sigma: float) -> list[list[float]]:
-    """xi of card 2.9; where a row's own weight would be negative it is 0 and the rest is rescaled."""
+def passed(models: list[Model], alpha: float, sigma: float, kept: list[float] | None = None) -> list[list[float]]:
+    """xi of card 2.9; where a row's own weight would be negative it is 0 and the rest is rescaled. A source that counts
+    for less sends less, and its receiver keeps the more of its own."""
     vectors = [by_hand.numbers(model) for model in models]
     rows = []
     for i in range(len(models)):
@@ -32,7 +33,7 @@ def passed(models: list[Model], alpha: float, sigma: float) -> list[list[float]]
         for j in range(len(models)):
             if j != i:
                 x = sum((p - q) ** 2 for p, q in zip(vectors[i], vectors[j], strict=True))
-                row[j] = alpha * exp(-x / sigma) / sigma
+                row[j] = alpha * exp(-x / sigma) / sigma * (kept[j] if kept else 1.0)
                 others += row[j]
         row[i] = 1.0 - others
         if row[i] < 0.0:
@@ -41,20 +42,21 @@ def passed(models: list[Model], alpha: float, sigma: float) -> list[list[float]]
     return rows
 
 
-def heuristic(models: list[Model], self_weight: float, sigma: float) -> list[list[float]]:
-    """xi of card 2.10; a single participant keeps its model."""
+def heuristic(
+    models: list[Model], self_weight: float, sigma: float, kept: list[float] | None = None
+) -> list[list[float]]:
+    """xi of card 2.10; a single participant, or one whose others do not count, keeps its model."""
     vectors = [by_hand.numbers(model) for model in models]
-    if len(models) == 1:
-        return [[1.0]]
     rows = []
     for i in range(len(models)):
         row = [0.0] * len(models)
         for j in range(len(models)):
             if j != i:
-                row[j] = exp(sigma * by_hand.cosine(vectors[i], vectors[j]) - sigma)
+                row[j] = exp(sigma * by_hand.cosine(vectors[i], vectors[j]) - sigma) * (kept[j] if kept else 1.0)
         total = sum(row)
-        row = [(1.0 - self_weight) * value / total for value in row]
-        row[i] = self_weight
+        if total > 0.0:
+            row = [(1.0 - self_weight) * value / total for value in row]
+        row[i] = self_weight if total > 0.0 else 1.0
         rows.append(row)
     return rows
 
@@ -141,7 +143,6 @@ def pure(part: Any, models: list[Model], rows: list[list[float]], kept: list[flo
     k = torch.tensor(kept, dtype=torch.float64)
     found = part.weights(by_hand.stack(models), k)
     assert set(found) == {"model"}
-    rows = by_hand.counted(rows, kept)
     by_hand.same(found["model"], rows)
     assert by_hand.farthest(part.mix(by_hand.stack(models), k), by_hand.blended(rows, models)) < 1e-10
 
@@ -150,14 +151,15 @@ def pure(part: Any, models: list[Model], rows: list[list[float]], kept: list[flo
 @pytest.mark.parametrize(("alpha", "sigma"), [(1.0, 40.0), (1.0, 4.0), (60.0, 40.0), (1.0, 0.01)])
 def test_weights_and_mix(alpha: float, sigma: float, kept: str) -> None:
     models = by_hand.drawn(5)
-    pure(MessagePassing(alpha, sigma), models, passed(models, alpha, sigma), KEPT[kept])
+    pure(MessagePassing(alpha, sigma), models, passed(models, alpha, sigma, KEPT[kept]), KEPT[kept])
 
 
 @pytest.mark.parametrize("kept", KEPT)
 @pytest.mark.parametrize(("self_weight", "sigma"), [(0.1, 50.0), (0.5, 2.0), (0.0, 9.0), (1.0, 9.0), (0.3, 900.0)])
 def test_heuristic_weights_and_mix(self_weight: float, sigma: float, kept: str) -> None:
     models = by_hand.drawn(5)
-    pure(HeuristicMessagePassing(self_weight, sigma), models, heuristic(models, self_weight, sigma), KEPT[kept])
+    rows = heuristic(models, self_weight, sigma, KEPT[kept])
+    pure(HeuristicMessagePassing(self_weight, sigma), models, rows, KEPT[kept])
 
 
 def test_far_apart_it_is_local() -> None:

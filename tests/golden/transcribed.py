@@ -198,6 +198,20 @@ def sgd(
     return w
 
 
+def double_loop(w: Model, batches: list[Any], part: Any) -> tuple[Model, Model]:
+    """Card 2.6: (w_i, theta_i)."""
+    theta = w
+    for samples in batches:
+        for _ in range(part.K):
+            g = gradient(theta, samples)
+            pull = combined((1.0, theta), (-1.0, w))
+            theta = combined(
+                (1.0, theta), (-part.eta_p, g), (-part.eta_p * part.lam, pull), (-part.eta_p * part.weight_decay, theta)
+            )
+        w = combined((1.0, w), (-part.eta * part.lam, combined((1.0, w), (-1.0, theta))))
+    return w, theta
+
+
 # one run by hand
 
 
@@ -211,6 +225,7 @@ class Round:
     judged: list[Model] | None  # None where a client is judged by more than one model
     server: Model | None = None
     received: list[Model] | None = None
+    also: dict[str, list[Model]] = field(default_factory=dict)  # further models that are scored, by kind
     predicts: list[Callable[[list[float]], list[float]]] = field(default_factory=list)  # instead of `judged`
 
 
@@ -344,6 +359,8 @@ def compared(found: dict[str, Any], want: Round, hand: Hand) -> None:
         wanted["global"] = [scored(want.server, hand.test(i)) for i in range(hand.n)]
     if want.received is not None:
         wanted["recv"] = [scored(model, hand.test(i)) for i, model in enumerate(want.received)]
+    for kind, models in want.also.items():
+        wanted[kind] = [scored(model, hand.test(i)) for i, model in enumerate(models)]
     assert set(found) == set(wanted)
     for kind, each in wanted.items():
         assert found[kind].correct.tolist() == [right for right, _ in each], kind

@@ -44,7 +44,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
     """Write tensors as one safetensors file and return its check sum."""
     beside = path.with_name(f".{path.name}.part")
     try:
-        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, beside)
+        save_file(apart(tensors), beside)
         with open(beside, "r+b") as file:
             settle(file.fileno())
         found = checksum(beside)
@@ -52,6 +52,18 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
     finally:
         beside.unlink(missing_ok=True)
     settle_folder(path.parent)
+    return found
+
+
+def apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with none sharing its memory with another, as safetensors wants them."""
+    found: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for name, value in tensors.items():
+        plain = value.detach().cpu().contiguous()
+        storage = plain.untyped_storage()
+        found[name] = plain.clone() if storage.data_ptr() in taken or storage.nbytes() != plain.nbytes else plain
+        taken.add(storage.data_ptr())
     return found
 
 

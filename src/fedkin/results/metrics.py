@@ -86,6 +86,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         "rounds": summaries[0]["rounds"],
         "evaluate_every": summaries[0]["evaluate_every"],
         "dropped": sum(s["dropped"] for s in summaries),
+        "never_selected": float(np.mean([s["never_selected"] for s in summaries])),
         "seeds": [seed for s in summaries for seed in s["seeds"]],
         "experiment": summaries[0]["experiment"],
     }

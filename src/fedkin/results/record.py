@@ -3,6 +3,7 @@
     experiment.json      the resolved experiment, with versions, engine, chunk, threads
     clients.json         what the clients are called, and how many samples they have
     rounds.jsonl         a line a round; on evaluated rounds with the accuracies
+    kin/                 round-<r>.safetensors: who learned from whom, at most 100 evaluated rounds
     selected.bin         int32: who was selected, round after round (how many: 'selected' in rounds.jsonl)
     accuracy-<kind>.bin  float64: a row of all clients' accuracies an evaluated round
     checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
@@ -28,12 +29,14 @@ from torch import Tensor
 from fedkin.core import tree
 from fedkin.engines.simulation import Score
 from fedkin.errors import BadInput
+from fedkin.parts import Kin
 from fedkin.results import files
 from fedkin.results.files import Damaged
 from fedkin.round import Log, State
 
 KINDS = ("recv", "post", "global", "test")
 KEPT = 2  # checkpoints
+SNAPSHOTS = 100  # of who learns from whom
 
 
 @dataclass
@@ -59,6 +62,15 @@ class Recorder:
         self.append("rounds.jsonl", (json.dumps(written, allow_nan=False) + "\n").encode())
         return written
 
+    def draw(self, round: int, kin: Kin) -> None:
+        """Keep who learned from whom in this round."""
+        place = self.folder / "kin"
+        place.mkdir(exist_ok=True)
+        weights = {f"weights/{component}": value.float() for component, value in kin.weights.items()}
+        files.write_tensors(
+            place / f"round-{round:06d}.safetensors", weights | {"ids": kin.ids, "sources": kin.sources}
+        )
+
     def settle(self) -> None:
         """Flush what was appended to the disk, before a checkpoint says that it is there."""
         for name in self.lengths:
@@ -77,6 +89,12 @@ class Recorder:
             else:
                 path.unlink(missing_ok=True)
         self.lengths = dict(lengths)
+
+    def forget(self, after: int) -> None:
+        """Remove pictures of rounds that will be played again."""
+        for path in (self.folder / "kin").glob("round-*.safetensors"):
+            if int(path.stem.removeprefix("round-")) > after:
+                path.unlink()
 
 
 def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, float]]) -> dict[str, Any]:
@@ -197,6 +215,16 @@ class Run:
         path = self.folder / f"accuracy-{kind}.bin"
         n = int(self.experiment["resolved"]["clients"])
         return np.fromfile(path, "<f8").reshape(-1, n)
+
+    def kin(self) -> dict[int, Kin]:
+        """Who learned from whom, by round."""
+        found = {}
+        for path in sorted((self.folder / "kin").glob("round-*.safetensors")):
+            tensors = files.read_tensors(path)
+            start = "weights/"
+            weights = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+            found[int(path.stem.removeprefix("round-"))] = Kin(tensors["ids"], tensors["sources"], weights)
+        return found
 
     def selected(self) -> list[np.ndarray]:
         """Who was selected, round by round."""

@@ -1,0 +1,148 @@
+"""APFL against card 2.8: a mixture of two models a client by scalars and loops, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import transcribed as by_hand
+from transcribed import CLASSES, FEATURES, ROUNDS, SEED, Hand, Model, Round, Sample
+
+import fedkin as fk
+from fedkin.collaborate import Mean
+from fedkin.engines import ENGINES
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import APFL, SGD
+
+TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
+SMALL = APFL(eta=0.3, alpha=0.5, adapt="first", steps=4, batch=4)
+
+
+def mixed_logits(v: Model, w: Model, alpha: float, x: list[float]) -> list[float]:
+    ours, theirs = by_hand.logits(v, x)[0], by_hand.logits(w, x)[0]
+    return [alpha * ours[c] + (1.0 - alpha) * theirs[c] for c in range(CLASSES)]
+
+
+def through(v: Model, w: Model, alpha: float, samples: list[Sample]) -> tuple[Model, Model]:
+    """The slopes of the loss of the mixed outputs, taken back through f(v) and through f(w)."""
+    into_v, into_w = by_hand.blank(), by_hand.blank()
+    for x, y in samples:
+        dz = by_hand.slope(mixed_logits(v, w, alpha, x), y, len(samples))
+        by_hand.backward(into_v, v, x, by_hand.logits(v, x)[1], dz)
+        by_hand.backward(into_w, w, x, by_hand.logits(w, x)[1], dz)
+    return into_v, into_w
+
+
+def step(v: Model, w: Model, alpha: float, samples: list[Sample], part: Any, adapts: bool) -> tuple[Any, Any, float]:
+    """(v, w, alpha), all from the values before the step."""
+    if part.mix == "parameter":
+        g = by_hand.gradient(by_hand.combined((alpha, v), (1.0 - alpha, w)), samples)
+        along = g
+    else:
+        g, other = through(v, w, alpha, samples)
+        along = by_hand.combined((alpha, g), (1.0 - alpha, other))
+    apart = by_hand.numbers(by_hand.combined((1.0, v), (-1.0, w)))
+    slope = by_hand.dot(apart, by_hand.numbers(along)) + part.penalty * alpha
+    new_w = by_hand.combined((1.0, w), (-part.eta, by_hand.gradient(w, samples)))
+    new_v = by_hand.combined((1.0, v), (-part.eta * alpha, g))
+    new_alpha = min(1.0, max(0.0, alpha - part.eta * slope)) if adapts else alpha
+    return new_v, new_w, new_alpha
+
+
+def predicting(v: Model, w: Model, alpha: float) -> Callable[[list[float]], list[float]]:
+    return lambda x: mixed_logits(v, w, alpha, x)
+
+
+def card(hand: Hand) -> Iterator[Round]:
+    part: Any = hand.method.train
+    server = hand.first
+    v, w, alpha = [hand.first] * hand.n, [hand.first] * hand.n, [part.alpha] * hand.n
+    for t in range(1, ROUNDS + 1):
+        ids = hand.selected(t)
+        sent = dict.fromkeys(ids, server)
+        for i in ids:
+            w[i] = server
+            for r, samples in enumerate(hand.batches(t, i)):
+                adapts = part.adapt == "every" or (part.adapt == "first" and r == 0)
+                v[i], w[i], alpha[i] = step(v[i], w[i], alpha[i], samples, part, adapts)
+        uploads = {i: w[i] for i in ids}
+        server = by_hand.average(list(uploads.values()), [hand.sizes[i] for i in ids])
+        slots = {"own": v, "model": w, "mix": [{"alpha": value} for value in alpha]}
+        judged = [by_hand.combined((alpha[i], v[i]), (1.0 - alpha[i], w[i])) for i in range(hand.n)]
+        predicts = [predicting(v[i], w[i], alpha[i]) for i in range(hand.n)]
+        yield Round(sent, uploads, slots, judged if part.mix == "parameter" else None, server, predicts=predicts)
+
+
+def composed(train: APFL) -> Method:
+    return Method("tried", Uniform(count=3), train, Everyone(), Mean())
+
+
+CASES = {
+    f"{adapt}, {mix}": composed(replace(SMALL, adapt=adapt, mix=mix))  # type: ignore[arg-type]
+    for adapt in ("first", "every", "never")
+    for mix in ("parameter", "output")
+} | {
+    "penalty": composed(replace(SMALL, adapt="every", penalty=0.5)),
+    "penalty, output": composed(replace(SMALL, adapt="first", penalty=0.5, mix="output")),
+    "clipped": composed(replace(SMALL, adapt="every", penalty=4.0, alpha=0.3)),
+    "mostly own": composed(replace(SMALL, alpha=0.9, adapt="every", eta=0.8)),
+    "nothing own": composed(replace(SMALL, alpha=0.0)),
+    "all own": composed(replace(SMALL, alpha=1.0, adapt="never")),
+    "epochs": composed(replace(SMALL, steps=None, epochs=2)),
+    "epochs, every": composed(replace(SMALL, steps=None, epochs=2, adapt="every", mix="output")),
+}
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("case", CASES)
+def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+    wanted = by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+    alphas = [mix["alpha"] for want in wanted for mix in want.slots["mix"]]
+    if case == "clipped":
+        assert 0.0 in alphas
+    if case in ("every, parameter", "every, output"):
+        assert max(abs(alpha - 0.5) for alpha in alphas) > 1e-3
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("alpha", [0.5, 0.75])
+def test_apfl(federate: Any, start: Any, engine: str, alpha: float) -> None:
+    method = fk.methods.apfl(alpha=alpha, count=3)
+    train: Any = method.train
+    assert (train.alpha, train.penalty, train.mix) == (alpha, 0.0, "parameter")
+    assert (method.trains, method.collaborate) == ("selected", Mean())
+    tiny = replace(method, train=replace(train, steps=3, batch=4))
+    by_hand.checked(start, engine, tiny, federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+
+
+def test_the_slope_of_the_outputs_is_a_slope(federate: Any) -> None:
+    """The transcription's own way back through f(v), against differences of its own loss."""
+    hand = Hand(federate(TRAIN, TEST, (FEATURES,), CLASSES), composed(SMALL))
+    samples = hand.batches(1, 4)[0]
+    v, w = by_hand.drawn(2)
+    slopes = by_hand.numbers(through(v, w, 0.3, samples)[0])
+    for k, (row, i) in enumerate(by_hand.places(v)):
+        middle, losses = row[i], []
+        for shift in (1e-6, -1e-6):
+            row[i] = middle + shift
+            losses.append(by_hand.scored_by(predicting(v, w, 0.3), samples)[1] / len(samples))
+        row[i] = middle
+        assert (losses[0] - losses[1]) / 2e-6 == pytest.approx(0.3 * slopes[k], abs=1e-8)
+
+
+@pytest.mark.parametrize("mix", ["parameter", "output"])
+def test_the_common_model_is_fedavgs(federate: Any, mix: Any) -> None:
+    """Section 5, item 5."""
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    found = []
+    for train in (replace(SMALL, mix=mix), SGD(eta=0.3, steps=4, batch=4)):
+        method = Method("tried", Uniform(count=3), train, Everyone(), Mean())
+        experiment = fk.Experiment(method, federation, by_hand.network(), ROUNDS, SEED, dtype="float64")
+        found.append(fk.run(experiment).models["global"])
+    for name, value in found[1].items():
+        assert torch.allclose(found[0][name], value, atol=1e-12)

@@ -1,0 +1,101 @@
+"""Ditto against card 2.7: two models a client by scalars and loops, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import transcribed as by_hand
+from transcribed import CLASSES, FEATURES, ROUNDS, SEED, Hand, Round
+
+import fedkin as fk
+from fedkin.collaborate import Mean, Nothing
+from fedkin.engines import ENGINES
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import SGD, TwoStreams
+
+TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
+SMALL = TwoStreams(eta=0.2, eta_v=0.3, lam=1.0, batches="own", steps=4, batch=4)
+
+
+def card(hand: Hand) -> Iterator[Round]:
+    part: Any = hand.method.train
+    rate = part.eta if part.eta_v is None else part.eta_v
+    server, v = hand.first, [hand.first] * hand.n
+    for t in range(1, ROUNDS + 1):
+        ids = hand.selected(t)
+        trainers = list(range(hand.n)) if hand.method.trains == "everyone" else ids
+        sent = dict.fromkeys(trainers, server)
+        trained = {}
+        for i in trainers:
+            each = hand.steps(t, i, 2 if part.batches == "own" else 1)
+            trained[i] = by_hand.sgd(server, [batches[0] for batches in each], part.eta)
+            for batches in each:
+                g = by_hand.gradient(v[i], batches[-1])
+                pull = by_hand.combined((1.0, v[i]), (-1.0, server))  # the round-start w
+                v[i] = by_hand.combined((1.0, v[i]), (-rate, g), (-rate * part.lam, pull))
+        uploads = {i: trained[i] for i in ids}
+        server = by_hand.average(list(uploads.values()), [hand.sizes[i] for i in ids])
+        yield Round(sent, uploads, {"personal": v}, v, server)
+
+
+def composed(train: TwoStreams, who: Any = "selected", count: int = 3) -> Method:
+    return Method("tried", Uniform(count=count), train, Everyone(), Mean(), trains=who, receives=who)
+
+
+CASES = {
+    f"lam {lam:g}, {batches}": composed(replace(SMALL, lam=lam, batches=batches))  # type: ignore[arg-type]
+    for lam in (0.0, 1.0, 2.5)
+    for batches in ("own", "same")
+} | {
+    "one rate": composed(replace(SMALL, eta_v=None)),
+    "one rate, same": composed(replace(SMALL, eta_v=None, batches="same")),
+    "all": composed(SMALL, "everyone"),
+    "epochs, own": composed(replace(SMALL, steps=None, epochs=3)),
+    "epochs, same": composed(replace(SMALL, steps=None, epochs=2, batches="same")),
+}
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("case", CASES)
+def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+    by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("lam", [1.0, 0.1])
+def test_ditto(federate: Any, start: Any, engine: str, lam: float) -> None:
+    method = fk.methods.ditto(lam=lam, count=3)
+    assert isinstance(method.train, TwoStreams)
+    assert method.train.lam == lam
+    assert (method.trains, method.collaborate) == ("selected", Mean())
+    tiny = replace(method, train=replace(method.train, steps=3, batch=4))
+    by_hand.checked(start, engine, tiny, federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+
+
+def ran(federation: fk.Federation, train: Any, collaborate: Any, count: int) -> dict[str, Any]:
+    method = Method("tried", Uniform(count=count), train, Everyone(), collaborate)
+    return fk.run(fk.Experiment(method, federation, by_hand.network(), ROUNDS, SEED, dtype="float64")).models
+
+
+def test_the_common_model_is_fedavgs(federate: Any) -> None:
+    """Section 5, item 5."""
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    found = ran(federation, replace(SMALL, batches="same"), Mean(), 3)["global"]
+    wanted = ran(federation, SGD(eta=0.2, steps=4, batch=4), Mean(), 3)["global"]
+    for name, value in wanted.items():
+        assert torch.allclose(found[name], value, atol=1e-12)
+
+
+def test_without_a_pull_the_personal_model_is_locals(federate: Any) -> None:
+    """Section 5, item 5: when all clients are selected."""
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    found = ran(federation, replace(SMALL, batches="same", eta_v=0.2, lam=0.0), Mean(), 5)["personal"]
+    wanted = ran(federation, SGD(eta=0.2, steps=4, batch=4), Nothing(), 5)["personal"]
+    for name, value in wanted.items():
+        assert torch.allclose(found[name], value, atol=1e-12)

@@ -1,0 +1,176 @@
+"""Per-FedAvg, first-order and Hessian-free, against card 2.5: by scalars and loops, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import sqrt
+from typing import Any
+
+import pytest
+import torch
+import transcribed as by_hand
+from transcribed import CLASSES, FEATURES, ROUNDS, SEED, Hand, Model, Round
+
+import fedkin as fk
+from fedkin import round as rounds
+from fedkin.collaborate import Mean
+from fedkin.engines import ENGINES
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import MAML
+
+TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
+SMALL = MAML(alpha=0.3, eta=0.2, order="FO", steps=4, batch=4)
+BATCHES = {"FO": 2, "HF": 3}
+
+
+def step(w: Model, batches: list[Any], part: Any) -> Model:
+    inner = by_hand.combined((1.0, w), (-part.alpha, by_hand.gradient(w, batches[0])))
+    v = by_hand.gradient(inner, batches[1])
+    if part.order == "FO":
+        return by_hand.combined((1.0, w), (-part.eta, v))
+    length = sqrt(by_hand.dot(by_hand.numbers(v), by_hand.numbers(v)))
+    if length < 1e-12:
+        return by_hand.combined((1.0, w), (-part.eta, v))
+    e = 1e-2 / length
+    above = by_hand.gradient(by_hand.combined((1.0, w), (e, v)), batches[2])
+    below = by_hand.gradient(by_hand.combined((1.0, w), (-e, v)), batches[2])
+    h = by_hand.combined((1.0 / (2.0 * e), above), (-1.0 / (2.0 * e), below))
+    return by_hand.combined((1.0, w), (-part.eta, v), (part.eta * part.alpha, h))
+
+
+def card(hand: Hand) -> Iterator[Round]:
+    part: Any = hand.method.train
+    server = hand.first
+    for t in range(1, ROUNDS + 1):
+        ids = hand.selected(t)
+        sent = dict.fromkeys(ids, server)
+        uploads = {}
+        for i in ids:
+            uploads[i] = server
+            for batches in hand.steps(t, i, BATCHES[part.order]):
+                uploads[i] = step(uploads[i], batches, part)
+        server = by_hand.average([uploads[i] for i in ids], [hand.sizes[i] for i in ids])
+        judged = []
+        for i in range(hand.n):
+            g = by_hand.gradient(server, hand.batches(t, i)[0])
+            judged.append(by_hand.combined((1.0, server), (-part.alpha, g)))
+        yield Round(sent, uploads, {}, judged, server)
+
+
+def composed(train: MAML) -> Method:
+    return Method("tried", Uniform(count=3), train, Everyone(), Mean())
+
+
+CASES = {
+    "first order": composed(SMALL),
+    "Hessian-free": composed(replace(SMALL, order="HF")),
+    "first order, no inner step": composed(replace(SMALL, alpha=0.0)),
+    "Hessian-free, no inner step": composed(replace(SMALL, alpha=0.0, order="HF")),
+    "Hessian-free, long inner step": composed(replace(SMALL, alpha=1.5, order="HF")),
+    "first order, epochs": composed(replace(SMALL, steps=None, epochs=2)),
+    "Hessian-free, epochs": composed(replace(SMALL, steps=None, epochs=3, order="HF")),
+}
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("case", CASES)
+def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+    by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("order", BATCHES)
+def test_perfedavg(federate: Any, start: Any, engine: str, order: Any) -> None:
+    method = fk.methods.perfedavg(order=order, count=3)
+    train: Any = method.train
+    assert (train.alpha, train.eta, train.order, train.steps, train.batch) == (0.03, 0.003, order, 20, 20)
+    assert method.collaborate == Mean()
+    tiny = replace(method, train=replace(train, steps=3, batch=4))
+    by_hand.checked(start, engine, tiny, federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+
+
+def test_the_second_order_term_is_there(federate: Any, start: Any) -> None:
+    """The first step of each kind from the same model with the same first two batches."""
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    hand = Hand(federation, CASES["Hessian-free"])
+    batches = hand.steps(1, 4, 3)[0]
+    first = by_hand.numbers(step(hand.first, batches, SMALL))
+    second = by_hand.numbers(step(hand.first, batches, replace(SMALL, order="HF")))
+    assert max(abs(p - q) for p, q in zip(first, second, strict=True)) > 1e-4
+
+
+def test_the_difference_is_the_hessian_times_v(federate: Any) -> None:
+    """The transcription's own h, against torch's exact Hessian-vector product."""
+    hand = Hand(federate(TRAIN, TEST, (FEATURES,), CLASSES), CASES["Hessian-free"])
+    batches = hand.steps(1, 4, 3)[0]
+    part = replace(SMALL, order="HF")
+    v = by_hand.gradient(
+        by_hand.combined((1.0, hand.first), (-part.alpha, by_hand.gradient(hand.first, batches[0]))), batches[1]
+    )
+    x = torch.tensor([sample[0] for sample in batches[2]], dtype=torch.float64)
+    y = torch.tensor([sample[1] for sample in batches[2]])
+
+    def loss(model: dict[str, torch.Tensor]) -> torch.Tensor:
+        return hand.engine.network.loss(model, {"x": x, "y": y})
+
+    at = {name: torch.tensor(value, dtype=torch.float64) for name, value in hand.first.items()}
+    along = {name: torch.tensor(value, dtype=torch.float64) for name, value in v.items()}
+    exact = torch.func.jvp(torch.func.grad(loss), (at,), (along,))[1]
+    after = step(hand.first, batches, part)
+    wanted = by_hand.combined((1.0, hand.first), (-part.eta, v))
+    for name, value in exact.items():
+        h = (torch.tensor(after[name]).double() - torch.tensor(wanted[name]).double()) / (part.eta * part.alpha)
+        assert torch.allclose(h, value, atol=1e-4)
+
+
+@pytest.mark.parametrize("order", BATCHES)
+def test_without_an_inner_step_it_is_fedavg_on_the_second_batches(federate: Any, start: Any, order: Any) -> None:
+    """Section 5, item 5: and so HF = FO on the same batches."""
+    method = composed(replace(SMALL, alpha=0.0, order=order))
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    wanted = by_hand.checked(start, "stacked", method, federation, card)
+    hand = Hand(federation, method)
+    w = hand.first
+    for t in range(1, ROUNDS + 1):
+        ids = hand.selected(t)
+        second = {i: [batches[1] for batches in hand.steps(t, i, BATCHES[order])] for i in ids}
+        w = by_hand.average([by_hand.sgd(w, second[i], 0.2) for i in ids], [hand.sizes[i] for i in ids])
+        server = wanted[t - 1].server
+        assert server is not None
+        assert by_hand.numbers(w) == pytest.approx(by_hand.numbers(server), abs=1e-10)
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("order", BATCHES)
+def test_test_samples_are_never_used(federate: Any, start: Any, engine: str, order: Any) -> None:
+    """With test samples that are not numbers and have other labels, everybody is judged by the same models."""
+    federation = federate(TRAIN, (3, 1, 5, 9, 4), (FEATURES,), CLASSES)
+    x, y = federation.x.clone(), federation.y.clone()
+    x[federation.test.rows] = float("nan")
+    y[federation.test.rows] = (y[federation.test.rows] + 1) % CLASSES
+    method = composed(replace(SMALL, order=order))
+    found = []
+    for data in (federation, replace(federation, x=x, y=y)):
+        play, task, state = start(
+            ENGINES[engine], method, data, by_hand.network(), seed=SEED, chunk=2, dtype=torch.float64
+        )
+        for _ in range(2):
+            state, _ = rounds.play(method, task, play, state)
+        found.append(rounds.judged(method, task, play, state, torch.arange(data.n)))
+    for name, value in found[0].items():
+        assert value.isfinite().all()
+        assert torch.equal(value, found[1][name])
+
+
+def test_batches_to_be_judged_by_are_training_batches(federate: Any) -> None:
+    federation = federate(TRAIN, (3, 1, 5, 9, 4), (FEATURES,), CLASSES, validation=2, common=5)
+    others = torch.cat([federation.test.rows, federation.validation.rows, federation.common])
+    for order in BATCHES:
+        method = composed(replace(SMALL, order=order))  # type: ignore[arg-type]
+        hand = Hand(federation, method)
+        for t in range(1, 8):
+            plan = hand.engine.passed(method.train, t, torch.arange(federation.n))
+            assert not torch.isin(plan.rows, others).any()
