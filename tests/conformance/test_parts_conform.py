@@ -413,7 +413,8 @@ def test_a_method_survives_bad_rounds(name: str, begin: Any) -> None:
         after = method.collaborate.model(state.collaborate)
         if t == 2:
             assert log.replied == 0
-            assert same(before, after)
+            if not method.collaborate.mixes_before:  # what is mixed before training does not wait for replies
+                assert same(before, after)
         if t == 3 and method.collaborate.listens:
             assert log.dropped == [int(log.selected[0])]
         if t in (1, 3) and after is not None and before is not None:

@@ -20,7 +20,7 @@ from fedkin.select import Uniform
 from fedkin.train import Prox
 
 TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
-SMALL = Prox(eta=0.2, steps=4, batch=4, lam=0.8)
+SMALL = Prox(eta=0.2, steps=3, batch=4, lam=0.8)
 
 
 def passed(models: list[Model], alpha: float, sigma: float, kept: list[float] | None = None) -> list[list[float]]:
@@ -110,7 +110,7 @@ def test_fedamp(federate: Any, start: Any, engine: str, alpha: float, sigma: flo
     assert (method.train.lam, method.train.start) == (lam / alpha, "sent")
     federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     mix = messages(alpha, sigma)
-    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix))
+    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix), again=True)
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))
@@ -122,7 +122,7 @@ def test_heurfedamp(federate: Any, start: Any, engine: str, trains: Any) -> None
     assert (method.train.lam, method.train.start, method.trains) == (5.0, "sent", trains)
     federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     mix = guesses(0.1, 50.0)
-    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix))
+    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix), again=True)
 
 
 def test_the_cases_are_clipped_and_not() -> None:

@@ -289,8 +289,10 @@ def listened(engine: Any) -> list[Any]:
 Card = Callable[[Hand], Iterator[Round]]
 
 
-def checked(start: Any, engine: str, method: Method, federation: fk.Federation, card: Card) -> list[Round]:
-    """Play the method round by round beside its card, and once more as an experiment."""
+def checked(
+    start: Any, engine: str, method: Method, federation: fk.Federation, card: Card, again: bool = False
+) -> list[Round]:
+    """Play the method round by round beside its card, and with `again` once more as an experiment."""
     hand = Hand(federation, method)
     kind = ENGINES[engine]
     play, task, state = start(
@@ -330,6 +332,12 @@ def checked(start: Any, engine: str, method: Method, federation: fk.Federation, 
             assert farthest(judged, want.judged) < CLOSE, f"judged, round {t}"
         compared(rounds.scores(method, task, play, state, log.received), want, hand)
     assert len(wanted) == ROUNDS
+    if again:
+        run_again(engine, method, federation, wanted, hand)
+    return wanted
+
+
+def run_again(engine: str, method: Method, federation: fk.Federation, wanted: list[Round], hand: Hand) -> None:
     experiment = fk.Experiment(
         method, federation, network(), ROUNDS, SEED, engine, evaluate_every=1, chunk=4, dtype="float64"
     )
@@ -343,7 +351,6 @@ def checked(start: Any, engine: str, method: Method, federation: fk.Federation, 
     for line, want in zip(result.rounds, wanted, strict=True):
         accuracies = [right / len(hand.test(i)) for i, (right, _) in enumerate(post(want, hand)) if hand.test(i)]
         assert line["accuracy"]["post"]["macro"] == pytest.approx(sum(accuracies) / len(accuracies), abs=1e-12)
-    return wanted
 
 
 def post(want: Round, hand: Hand) -> list[tuple[int, float]]:

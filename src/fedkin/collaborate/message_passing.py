@@ -34,7 +34,7 @@ class MessagePassing(Mixing):
         others = self.alpha * torch.exp(-x / self.sigma) / self.sigma * kept.to(x.device)[None, :]
         others.fill_diagonal_(0.0)
         others = others / others.sum(1, keepdim=True).clamp(min=1.0)
-        return {"model": others + torch.diag(1.0 - others.sum(1))}
+        return {"model": others + torch.diag((1.0 - others.sum(1)).clamp(min=0.0))}
 
 
 @dataclass(frozen=True)
@@ -58,5 +58,5 @@ class HeuristicMessagePassing(Mixing):
         others = torch.where(here, torch.exp(self.sigma * (cosine - top)), 0.0) * kept.to(cosine.device)[None, :]
         total = others.sum(1, keepdim=True)
         others = (1 - self.self_weight) * others / total.clamp(min=torch.finfo(total.dtype).tiny)
-        mine = torch.where(total[:, 0] > 0, self.self_weight, 1.0)  # with nobody else a client keeps its own model
-        return {"model": others + torch.diag(mine.to(others.dtype))}
+        mine = torch.where(total > 0, total.new_tensor(self.self_weight), 1.0)  # alone a client keeps its own model
+        return {"model": others + torch.diag(mine[:, 0])}
