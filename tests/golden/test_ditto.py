@@ -25,10 +25,10 @@ SMALL = TwoStreams(eta=0.2, eta_v=0.3, lam=1.0, batches="own", steps=3, batch=4)
 
 def card(hand: Hand) -> Iterator[Round]:
     part: Any = hand.method.train
-    rate = part.eta if part.eta_v is None else part.eta_v
     server, v = hand.first, [hand.first] * hand.n
     for t in range(1, ROUNDS + 1):
         ids = hand.selected(t)
+        rate = part.eta if part.eta_v is None else part.eta_v
         trainers = list(range(hand.n)) if hand.method.trains == "everyone" else ids
         sent = dict.fromkeys(trainers, server)
         trained = {}

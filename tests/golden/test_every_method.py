@@ -71,7 +71,7 @@ OWN = {
     "fedavg_mcsa": make.fedavg_mcsa,
     "pfedme_mcsa": make.pfedme_mcsa,
     "fedacs": lambda: make.fedacs(p=0.5),
-    "fedamp": make.fedamp,
+    "fedamp": lambda: make.fedamp(sigma=9.0),  # not clipped: else a full-batch client sent theta^0 twice repeats itself
     "heurfedamp": make.heurfedamp,
     "pfedme": make.pfedme,
     "perfedavg": make.perfedavg,

@@ -108,11 +108,12 @@ def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
     by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
 
 
-@pytest.mark.parametrize("similarity", ["model", "update"])
+@pytest.mark.parametrize(("pool", "similarity"), [("selected", "model"), ("selected", "update"), ("all", "model")])
 @pytest.mark.parametrize("engine", list(ENGINES))
-def test_a_pool_in_which_nine_tenths_select(federate: Any, start: Any, engine: str, similarity: Any) -> None:
+def test_a_pool_in_which_nine_tenths_select(federate: Any, start: Any, engine: str, pool: Any, similarity: Any) -> None:
+    """p = 0.9 with a pool of 11 or fewer is Local."""
     federation = federate(MANY, 3, (FEATURES,), CLASSES)
-    method = composed(SimilarityThreshold(0.9, "selected", similarity), 13, replace(EPOCHS, epochs=1))
+    method = composed(SimilarityThreshold(0.9, pool, similarity), 13, replace(EPOCHS, epochs=1))
     wanted = by_hand.checked(start, engine, method, federation, card)
     hand = by_hand.Hand(federation, method)
     for t in range(2, ROUNDS + 1):

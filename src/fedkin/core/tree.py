@@ -84,8 +84,8 @@ def weighted(stack: Model, weight: Tensor) -> Model:
 
 def finite(stack: Model) -> Tensor:
     """Which of the stacked models are finite in every number."""  # (m,) bool
-    checks = [value.reshape(len(value), -1).isfinite().all(1) for value in stack.values()]
-    return torch.stack(checks).all(0)
+    largest = [torch.linalg.vector_norm(value.reshape(len(value), -1), torch.inf, dim=1) for value in stack.values()]
+    return torch.stack(largest).isfinite().all(0)  # a nan or an infinity shows in the largest, without a temporary
 
 
 def flat(nested: Mapping[str, object], prefix: str = "") -> dict[str, Tensor]:

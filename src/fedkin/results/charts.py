@@ -6,6 +6,7 @@ Names of methods and clients are escaped here too, since plotly.js reads a littl
 
 from __future__ import annotations
 
+import json
 from html import escape
 from typing import Any
 
@@ -19,6 +20,10 @@ PALETTE = ("#0072b2", "#d55e00", "#56b4e9", "#e69f00", "#cc79a7", "#009e73")
 DASHES = ("solid", "dash", "dot", "dashdot")  # so that a line under another still shows in its gaps
 ALONE = "#8a8f98"
 BETTER, SAME, WORSE = "#2f9e6e", "#a9aeb6", "#9060b0"
+# viridis, even to the eye and to colour-blind readers, for what others give; what is a client's own has another hue.
+VIRIDIS = ("#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6dcd59", "#b4de2c", "#fde725")
+WEIGHTS = [[i / (len(VIRIDIS) - 1), tone] for i, tone in enumerate(VIRIDIS)]
+OWN = [[0.0, "#fbd9c0"], [0.5, "#ec7a35"], [1.0, "#b33a00"]]
 NAMED = 30  # so many clients' names fit under the bars
 
 
@@ -140,6 +145,51 @@ def selections(shares: dict[str, np.ndarray], names: list[str], style: dict[str,
     return {"data": data, "layout": layout(300, x, y, legend=legend(), showlegend=True) | top}
 
 
+def trend(values: Values, title: str, colour: str, factor: float = 1.0) -> Figure:
+    """One number over the rounds: the mean over seeds, and a faint line a seed where there are several."""
+    rounds = sorted(values)
+    seeds = np.array([values[r] for r in rounds]).T * factor  # (seeds, rounds)
+    common = {"type": "scatter", "x": rounds, "showlegend": False, "mode": "lines"}
+    thin = {"line": {"color": faint(colour), "width": 1}, "hoverinfo": "skip"}
+    data = [common | thin | {"y": row.tolist()} for row in (seeds if len(seeds) > 1 else [])]
+    line = {"y": seeds.mean(0).tolist(), "line": {"color": colour, "width": 2.5}}
+    few = {"mode": "lines+markers", "marker": {"size": 5, "color": colour}} if len(rounds) <= 15 else {}
+    data.append(common | line | few | {"hovertemplate": "round %{x}: %{y:.4~g}<extra></extra>"})
+    above = {"title": {"text": title, "font": {"size": 14}, "x": 0, "xref": "paper", "xanchor": "left"}}
+    above |= {"margin": {"l": 44, "r": 12, "t": 34, "b": 40}}
+    y = {"range": reach(seeds), "nticks": 5}
+    x = {"title": {"text": "round"}, "rangemode": "tozero", "nticks": 6}
+    return {"data": data, "layout": layout(190, x, y) | above}
+
+
+def reach(values: np.ndarray) -> list[float]:
+    """From zero, for these are amounts; a number that hardly moves far from zero gets a scale on which it can be read."""
+    low, high = float(values.min()), float(values.max())
+    if low > 0.9 * high > 0:
+        room = max(high - low, 0.01 * high)
+        return [low - room, high + room]
+    return [min(0.0, 1.1 * low), 1.1 * high or 1.0]
+
+
+def ramp(low: float, high: float) -> str:
+    """The colour scale of the weights as HTML, with a few marks."""
+    stops = ", ".join(tone for _, tone in WEIGHTS)
+    ticks = [t for p in range(-9, 1) for t in (10.0**p,) if low * 1.3 < t < high / 1.3]
+    ticks = [low, *ticks, high] if len(ticks) <= 4 else [low, *ticks[::2], high]
+    span = np.log10(high / low)
+    marks = "".join(
+        f'<span style="left:{100 * np.log10(t / low) / span:.2f}%">{"≤ " if t == low else ""}{100 * t:.3g} %</span>'
+        for t in ticks
+    )
+    return f'<div class="ramp"><i style="background:linear-gradient(to right, {stops})"></i><div>{marks}</div></div>'
+
+
+def maps() -> str:
+    """The script that draws who learns from whom."""
+    known = {"NAMED": NAMED, "WEIGHTS": WEIGHTS, "OWN": OWN}
+    return "".join(f"const {name} = {json.dumps(value)};\n" for name, value in known.items()) + MAPS
+
+
 def decades(low: float, high: float) -> list[int]:
     """Round numbers for a logarithmic axis: 1, 2, 5, 10, ... or, over a wide range, the powers of ten."""
     steps = (1, 2, 5) if high < 1000 * low else (1,)
@@ -204,13 +254,90 @@ for (const input of document.querySelectorAll('input[name="statistic"]'))
   input.addEventListener("change", () => document.getElementById("comparison").dataset.shows = input.value);
 """
 
+# Pure, so that it can be tried without a page: what a panel shows of one round.
+CELLS = """
+function shares(weight) {
+  if (!weight) return "nothing";
+  const percent = 100 * weight;
+  return (percent < 0.01 ? percent.toExponential(1) : String(Number(percent.toPrecision(3)))) + " %";
+}
+function cells(about, step, component, all) {
+  const row = new Map(step.ids.map((id, i) => [id, i])), column = new Map(step.sources.map((id, i) => [id, i]));
+  const down = about.order.filter(id => all || row.has(id)), across = about.order.filter(id => all || column.has(id));
+  const weights = step.weights[component], from = Math.log10(about.low);
+  const place = `(round ${step.round}, ${about.components[component]})`;
+  const kind = id => about.majority && about.majority[id] >= 0 ? `client ${about.names[id]}: mostly class ${about.majority[id]}` : "";
+  const said = (a, b, w) => a === b ? `client ${about.names[a]} keeps ${shares(w)} of its own ${place}`
+    : `client ${about.names[a]} takes ${shares(w)} from client ${about.names[b]} ${place}`;
+  const hover = (a, b, w) => [said(a, b, w), kind(a), a === b ? "" : kind(b)].filter(Boolean).join("<br>");
+  const over = f => down.map(a => across.map(b => row.has(a) && column.has(b) ? f(a, b, weights[row.get(a)][column.get(b)]) : null));
+  let kept = 0;
+  for (const id of step.ids) kept += weights[row.get(id)][column.get(id)] / step.ids.length;
+  return {down, across, kept, text: over(hover), own: over((a, b, w) => a === b ? w : null),
+    others: over((a, b, w) => a === b ? null : Math.max(from, Math.log10(w || about.low)))};
+}
+"""
+
+MAPS = (
+    CELLS
+    + """
+const kin = JSON.parse(document.getElementById("kin").textContent);
+const names = (ids, about) => ids.length > NAMED ? {showticklabels: false, ticks: ""}
+  : {tickvals: ids.map((_, i) => i), ticktext: ids.map(id => {
+      const name = about.names[id];
+      return name.length > 14 && !name.includes("&") ? name.slice(0, 13) + "…" : name; }), tickangle: 0, tickfont: {size: 11}};
+function drawn(id) {
+  const about = kin[id], place = document.getElementById(id);
+  const step = about.steps[place.querySelector('input[type="range"]')?.value ?? 0];
+  const all = (place.querySelector(".view input:checked")?.value ?? place.dataset.view) === "all";
+  for (const output of place.querySelectorAll("output")) output.textContent = "round " + step.round;
+  for (const panel of place.querySelectorAll(".panel")) {
+    const component = Number(panel.querySelector("select")?.value ?? panel.dataset.component);
+    const found = cells(about, step, component, all), map = panel.querySelector(".map");
+    panel.querySelector("small").textContent = `own model: ${shares(Number(found.kept.toPrecision(3)))} on average`;
+    const common = {type: "heatmap", text: found.text, hovertemplate: "%{text}<extra></extra>", hoverongaps: false,
+      showscale: false, xgap: found.across.length > 60 ? 0 : 1, ygap: found.down.length > 60 ? 0 : 1};
+    const data = [
+      {...common, z: found.others, colorscale: WEIGHTS, zmin: Math.log10(about.low), zmax: Math.log10(about.high)},
+      {...common, z: found.own, colorscale: OWN, zmin: 0, zmax: 1}];
+    const axis = {showgrid: false, zeroline: false, automargin: true, fixedrange: true};
+    const layout = coloured({margin: {l: 34, r: 4, t: 4, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
+      hoverlabel: {align: "left"},
+      xaxis: {...axis, title: {text: "learned from", standoff: 6}, ...names(found.across, about), range: [-0.5, found.across.length - 0.5]},
+      yaxis: {...axis, title: {text: "client", standoff: 6}, ...names(found.down, about), range: [found.down.length - 0.5, -0.5]}});
+    layout.plot_bgcolor = styled().getPropertyValue("--blank").trim();
+    Plotly.react(map, data, layout, settings);
+  }
+}
+function played(id, button) {
+  const range = document.getElementById(id).querySelector('input[type="range"]');
+  if (button.timer) { clearInterval(button.timer); button.timer = null; button.textContent = "Play"; return; }
+  if (Number(range.value) === Number(range.max)) range.value = 0;
+  button.textContent = "Stop";
+  drawn(id);
+  button.timer = setInterval(() => {
+    range.value = Number(range.value) + 1;
+    drawn(id);
+    if (Number(range.value) === Number(range.max)) played(id, button);
+  }, 600);
+}
+for (const id of Object.keys(kin)) {
+  const place = document.getElementById(id);
+  for (const control of place.querySelectorAll("input, select")) control.addEventListener("input", () => drawn(id));
+  for (const button of place.querySelectorAll("button")) button.addEventListener("click", () => played(id, button));
+  drawn(id);
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Object.keys(kin).forEach(drawn));
+"""
+)
+
 STYLE = """
 :root { --page: #f6f7f9; --card: #ffffff; --ink: #1b1f26; --soft: #565d69; --line: #e0e3e8; --win: #17714b;
-  --win-back: #ddf3e8; --caution: #7a4b00; --caution-back: #fff3d9; --accent: #24539b;
+  --win-back: #ddf3e8; --caution: #7a4b00; --caution-back: #fff3d9; --accent: #24539b; --blank: #e4e6ea;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 @media (prefers-color-scheme: dark) { :root { --page: #14171c; --card: #1d2128; --ink: #eceef2; --soft: #a7aeba;
   --line: #343a44; --win: #7fe0b3; --win-back: #173a2b; --caution: #ffd58a; --caution-back: #3b2e12;
-  --accent: #8db7f5; } }
+  --accent: #8db7f5; --blank: #3b424d; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font-size: 16px; line-height: 1.55; }
 main { max-width: 1320px; margin: 0 auto; padding: 40px 24px 64px; }
@@ -261,6 +388,30 @@ small { color: var(--soft); font-weight: 400; }
 .choice input:focus-visible + span { outline: 2px solid var(--accent); outline-offset: 2px; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 8px 24px; }
 .chart { min-width: 0; }
+.trio { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 250px), 1fr)); gap: 8px 24px; }
+.kin { display: grid; gap: 8px 32px; margin-top: 10px; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); gap: 14px 20px; }
+.panel { min-width: 0; max-width: 560px; }
+.panel h4 { margin: 0; font-size: 15px; overflow-wrap: anywhere; }
+.panel h4 select { max-width: 100%; font: inherit; color: inherit; background: var(--card);
+  border: 1px solid var(--line); border-radius: 6px; }
+.panel small { display: block; font-size: 13.5px; }
+.map { aspect-ratio: 1; min-width: 0; }
+.steps { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 14px; margin: 12px 0; }
+.steps input { flex: 1 1 180px; max-width: 420px; accent-color: var(--accent); }
+.steps output { min-width: 6.5em; font-weight: 600; font-variant-numeric: tabular-nums; }
+.steps button { padding: 3px 14px; border: 1px solid var(--line); border-radius: 99px; font: inherit; font-size: 14px;
+  color: inherit; background: none; cursor: pointer; }
+.keys { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 6px 26px; margin: 12px 0; font-size: 13.5px;
+  color: var(--soft); }
+.keys > span { display: inline-flex; align-items: center; gap: 7px; }
+.keys > span > i { width: 14px; height: 14px; border-radius: 3px; background: var(--blank); }
+.ramp { width: 260px; margin-right: 16px; }
+.ramp i { display: block; height: 14px; border-radius: 3px; }
+.ramp div { position: relative; height: 20px; }
+.ramp span { position: absolute; transform: translateX(-50%); white-space: nowrap; font-size: 12.5px; }
+@media (min-width: 940px) { .kin.one { grid-template-columns: minmax(0, 560px) minmax(0, 1fr); }
+  .kin.one .trio { grid-template-columns: 1fr; align-content: start; } }
 details { margin-top: 12px; }
 summary { cursor: pointer; font-weight: 600; overflow-wrap: anywhere; }
 details .wide { margin: 10px 0 0; padding: 0; }
@@ -273,5 +424,5 @@ pre { overflow-x: auto; padding: 14px; border-radius: 8px; background: var(--pag
 @media (max-width: 640px) { main { padding: 24px 12px 40px; } section { padding: 18px 14px; }
   .wide { margin: 0 -14px; padding: 0 14px; } .words { grid-template-columns: 1fr; gap: 2px; }
   .words dd { margin-bottom: 10px; } }
-@media print { body { background: none; } section { break-inside: avoid; } .choice, details { display: none; } }
+@media print { body { background: none; } section { break-inside: avoid; } .choice, .steps, details { display: none; } }
 """

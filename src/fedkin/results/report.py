@@ -15,7 +15,7 @@ import numpy as np
 from plotly.offline import get_plotlyjs
 
 from fedkin.compare import LOCAL
-from fedkin.results import charts, files, metrics
+from fedkin.results import charts, files, kin, metrics
 from fedkin.results.study import Entry, Study, studied
 from fedkin.results.table import KINDS, percent
 from fedkin.results.words import (
@@ -27,6 +27,7 @@ from fedkin.results.words import (
     lede,
     listed,
     points,
+    progress,
     score,
     shares,
     size,
@@ -47,10 +48,13 @@ def write(folder: Path) -> Path:
 
 def page(study: Study) -> str:
     figures: dict[str, charts.Figure] = {}
+    maps: dict[str, str] = {}
     sections = [top(study), table(study)]
     sections += [part(study, figures) for part in (curves, gains, selected)]
-    sections += [settings(study), definitions()]
+    sections += [learned(study, figures, maps), settings(study), definitions()]
     stored = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
+    weights = ",".join(f"{json.dumps(name)}: {text}" for name, text in maps.items()).replace("<", "\\u003c")
+    shown = f'<script type="application/json" id="kin">{{{weights}}}</script>\n' if maps else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -66,8 +70,8 @@ def page(study: Study) -> str:
 {"".join(sections)}
 </main>
 <script type="application/json" id="figures">{stored}</script>
-<script>{get_plotlyjs()}</script>
-<script>{charts.SCRIPT}</script>
+{shown}<script>{get_plotlyjs()}</script>
+<script>{charts.SCRIPT}{charts.maps() if maps else ""}</script>
 </body>
 </html>
 """
@@ -353,6 +357,119 @@ def selection(entry: Entry, n: int) -> np.ndarray:
     counts = [np.bincount(np.concatenate(t.run.selected()), minlength=n) / len(t.lines) for t in entry.done]
     share: np.ndarray = np.mean(counts, axis=0)
     return share
+
+
+TRENDS = {
+    "self_weight": ("weight of a client's own model, %", 100.0),
+    "neighbours": ("others with a weight above 0.1 %", 1.0),
+    "threshold": ("similarity threshold", 1.0),
+}
+
+
+def learned(study: Study, figures: dict[str, charts.Figure], maps: dict[str, str]) -> str:
+    """Who learns from whom, of methods that give every client a mixture of its own; nothing where there is none."""
+    found = {name: kin.kinship(entry) for name, entry in study.entries.items()}
+    known = {name: one for name, one in found.items() if one}
+    if not known:
+        return ""
+    budget = kin.BUDGET // len(known)
+    articles = [
+        kindred(study, name, i, kin.packed(one, budget), one, figures, maps)
+        for i, (name, one) in enumerate(known.items())
+    ]
+    text = "Each row is a client, and its colours say how much of the model it gets comes from each other client. "
+    text += "Colours are logarithmic, so that small weights show; what is a client's own, often the most, has a colour of its own."
+    return section("Who learns from whom", note(text), *articles)
+
+
+def kindred(
+    study: Study,
+    name: str,
+    i: int,
+    packed: kin.Packed,
+    one: kin.Kinship,
+    figures: dict[str, charts.Figure],
+    maps: dict[str, str],
+) -> str:
+    """One method: what its weights mean, the weights themselves round by round, and their trends."""
+    place = f"kin-{i}"
+    if packed.text:
+        maps[place] = packed.text
+    pictures = []
+    for word, (title, factor) in TRENDS.items():
+        if values := study.entries[name].collaboration(word):
+            figures[f"{word}-{i}"] = charts.trend(
+                values, title, charts.styles(list(study.entries), LOCAL)[name][0], factor
+            )
+            pictures.append(f'<div id="{word}-{i}" class="chart"></div>')
+    trends = f'<div class="trio">{"".join(pictures)}</div>' if pictures else ""
+    drawn = drawing(one, packed, place) if packed.text else ""
+    one_panel = " one" if len(packed.components) == 1 and drawn else ""
+    return (
+        f"<article><h3>{chip(study, name)}</h3><p>{escape(' '.join(spoken(one)))}</p>"
+        f'<div class="kin{one_panel}">{drawn}{trends}</div>{note(remarks(study.entries[name], one, packed))}</article>'
+    )
+
+
+def spoken(one: kin.Kinship) -> list[str]:
+    first, last = one.late[0], one.late[-1]
+    when = f"In round {last}" if first == last else f"In rounds {first} to {last}"
+    said = kin.sentences(one)
+    return [f"{when}:", *said]
+
+
+def drawing(one: kin.Kinship, packed: kin.Packed, place: str) -> str:
+    """The panels with their slider and their legend."""
+    n = len(one.clients["names"])
+    some = any(len(one.stored[r].ids) < n for r in packed.rounds)
+    views = {"all": "all clients", "selected": "those selected"}
+    if n > kin.WHOLE:
+        views = dict(reversed(views.items()))
+    view = choice(f"{place}-view", "Show", views).replace('class="choice"', 'class="choice view"') if some else ""
+    about = json.loads(packed.text)
+    keys = f"<span>from another client</span>{charts.ramp(about['low'], about['high'])}"
+    keys += f'<span><i style="background:linear-gradient(to right, {", ".join(t for _, t in charts.OWN)})"></i>its own, 0 to 100 %</span>'
+    keys += "<span><i></i>not selected in this round</span>" if some else ""
+    panels = [panel_of(one, packed, i) for i in range(min(kin.PANELS, len(packed.components)))]
+    return (
+        f'<div id="{place}" data-view="{next(iter(views))}">{slider(packed)}{view}'
+        f'<div class="panels">{"".join(panels)}</div><div class="keys">{keys}</div></div>'
+    )
+
+
+def slider(packed: kin.Packed) -> str:
+    last = len(packed.rounds) - 1
+    if last == 0:
+        return f'<div class="steps"><output>round {packed.rounds[0]}</output></div>'
+    label = 'aria-label="stored round"'
+    return (
+        f'<div class="steps"><button type="button">Play</button><input type="range" min="0" max="{last}" value="{last}" {label}>'
+        f"<output>round {packed.rounds[-1]}</output></div>"
+    )
+
+
+def panel_of(one: kin.Kinship, packed: kin.Packed, i: int) -> str:
+    """One component; where there are more than panels, each panel can be set to any of them."""
+    names = [one.title(component) for component in packed.components]
+    if len(names) <= kin.PANELS:
+        return f'<div class="panel" data-component="{i}"><h4>{escape(names[i])}</h4><small></small><div class="map"></div></div>'
+    at = kin.spaced(range(len(names)), kin.PANELS)[i]
+    options = "".join(
+        f'<option value="{k}"{" selected" if k == at else ""}>{escape(text)}</option>' for k, text in enumerate(names)
+    )
+    select = f'<select aria-label="{one.word}">{options}</select>'
+    return f'<div class="panel"><h4>{select}</h4><small></small><div class="map"></div></div>'
+
+
+def remarks(entry: Entry, one: kin.Kinship, packed: kin.Packed) -> str:
+    """Of which seed, in which order, and what is missing."""
+    said = [f"The map is of seed {one.trial.seed}." if packed.text else ""]
+    said += [f"That seed is unfinished ({progress(one.trial)})." if one.trial.summary is None else ""]
+    said += ["The lines are means over seeds." if len(entry.done or entry.trials) > 1 else ""]
+    by_class = "Clients are ordered so that those with like shares of classes are side by side."
+    by_number = "Clients are ordered by number, since their classes were not written down."
+    said += [(by_number if one.labels is None else by_class) if packed.text else "", packed.note]
+    return " ".join(text for text in said if text)
 
 
 def settings(study: Study) -> str:

@@ -70,8 +70,18 @@ class Entry:
             scored = {line["round"]: line["accuracy"] for line in trial.lines if "accuracy" in line}
             points = {r: score.get(kind, {}).get(average) for r, score in scored.items()}
             found.append({r: value for r, value in points.items() if value is not None})
-        found = [points for points in found if points]
-        return {r: [points[r] for points in found] for r in (found[0] if found else {}) if all(r in p for p in found)}
+        return shared(found)
+
+    def collaboration(self, word: str) -> charts.Values:
+        """A number of who learned from whom by round ('self_weight', 'neighbours', 'threshold'), as in `values`."""
+        seeds = [[line for line in trial.lines if "collaborate" in line] for trial in self.done or self.trials]
+        return shared([{x["round"]: x["collaborate"][word] for x in s if word in x["collaborate"]} for s in seeds])
+
+
+def shared(found: list[dict[int, float]]) -> charts.Values:
+    """The values of all seeds that have any, in the rounds that each of those has."""
+    found = [points for points in found if points]
+    return {r: [points[r] for points in found] for r in (found[0] if found else {}) if all(r in p for p in found)}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,133 @@
+"""Methods that must coincide at special values of their hyper-parameters, on the same selections and batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+
+import fedkin as fk
+from fedkin.collaborate import ComponentAttention, MeanBefore, SimilarityThreshold
+from fedkin.core.tree import Batch, Message, Model
+from fedkin.parts import Objective
+from fedkin.select import Uniform
+from fedkin.train import APFL, MAML, SGD, Prox, TwoStreams
+
+DATA = fk.Data("digits", clients=6, seed=3)
+WORK = {"steps": 5, "batch": 8}
+
+
+def run(method: fk.Method, rounds: int = 4) -> fk.Result:
+    return fk.run(fk.Experiment(method, DATA, "dnn:6", rounds, evaluate_every=rounds, dtype="float64"))
+
+
+def assert_same(one: Model, other: Model) -> None:
+    assert one.keys() == other.keys()
+    for name in one:
+        torch.testing.assert_close(one[name], other[name], rtol=1e-9, atol=1e-11)
+
+
+def assert_differ(one: Model, other: Model) -> None:
+    assert any(not torch.allclose(one[name], other[name], rtol=1e-4) for name in one)
+
+
+FEDAVG = replace(fk.methods.fedavg(count=3), train=SGD(**WORK))
+LOCAL = replace(fk.methods.local(), train=SGD(**WORK))
+
+
+def test_fedprox_without_its_term_is_fedavg() -> None:
+    plain = run(FEDAVG).models["global"]
+    assert_same(run(replace(FEDAVG, train=Prox(lam=0.0, **WORK))).models["global"], plain)
+    assert_differ(run(replace(FEDAVG, train=Prox(lam=5.0, **WORK))).models["global"], plain)
+
+
+def test_the_common_models_of_ditto_and_apfl_are_fedavgs() -> None:
+    plain = run(FEDAVG).models["global"]
+    assert_same(run(replace(FEDAVG, train=TwoStreams(lam=3.0, batches="same", **WORK))).models["global"], plain)
+    assert_same(run(replace(FEDAVG, train=APFL(**WORK))).models["global"], plain)
+
+
+def test_ditto_without_its_pull_is_local_when_all_are_selected() -> None:
+    everyone = replace(FEDAVG, select=Uniform(fraction=1.0))
+    alone = run(LOCAL).models["personal"]
+    assert_same(run(replace(everyone, train=TwoStreams(lam=0.0, batches="same", **WORK))).models["personal"], alone)
+    assert_differ(run(replace(everyone, train=TwoStreams(lam=5.0, batches="same", **WORK))).models["personal"], alone)
+
+
+@dataclass(frozen=True)
+class Second(SGD):
+    """SGD on the second of each two batches: those Per-FedAvg takes its outer gradient on."""
+
+    batches_per_step = 2
+
+    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
+        return super().step(carry, batches[1:], f, rate)
+
+
+def test_perfedavg_without_an_inner_step_is_fedavg_on_its_outer_batches() -> None:
+    plain = run(replace(FEDAVG, train=Second(eta=0.05, **WORK))).models["global"]
+    assert_same(run(replace(FEDAVG, train=MAML(alpha=0.0, eta=0.05, **WORK))).models["global"], plain)
+    assert_differ(run(replace(FEDAVG, train=MAML(alpha=0.5, eta=0.05, **WORK))).models["global"], plain)
+
+
+@dataclass(frozen=True)
+class FirstOrder(MAML):
+    """First order on the batches that the Hessian-free form draws."""
+
+    batches_per_step = 3
+
+    def hessian_times(self, v: Model, w: Model, batch: Batch, f: Objective) -> Model:
+        return {name: torch.zeros_like(value) for name, value in v.items()}
+
+
+def test_hessian_free_is_first_order_without_an_inner_step() -> None:
+    order = {"order": "HF", "eta": 0.05, **WORK}
+    same = run(replace(FEDAVG, train=MAML(alpha=0.0, **order))).models["global"]
+    assert_same(run(replace(FEDAVG, train=FirstOrder(alpha=0.0, **order))).models["global"], same)
+    far = run(replace(FEDAVG, train=MAML(alpha=0.5, **order))).models["global"]
+    assert_differ(run(replace(FEDAVG, train=FirstOrder(alpha=0.5, **order))).models["global"], far)
+
+
+def test_fedacs_at_the_top_quantile_is_local() -> None:
+    fedacs = replace(LOCAL, collaborate=SimilarityThreshold(p=1.0), name="fedacs")
+    assert_same(run(fedacs).models["personal"], run(LOCAL).models["personal"])
+
+
+def test_attention_without_temperature_is_the_uniform_mean() -> None:
+    method = fk.methods.fedavg_mcsa(sigma=0.0, count=3, steps=5)
+    mean = replace(method, collaborate=MeanBefore(weights_by="uniform"))
+    assert_same(run(method).models["personal"], run(mean).models["personal"])
+
+
+def test_attention_of_endless_temperature_is_local() -> None:
+    method = replace(fk.methods.fedavg_mcsa(count=3), train=SGD(**WORK), collaborate=ComponentAttention(sigma=1e9))
+    # the first round's models are all the same and stay so; training alone from there on
+    assert_same(run(method).models["personal"], run(LOCAL).models["personal"])
+
+
+@pytest.mark.parametrize("name", [name for name in fk.methods.METHODS if name != "local_matched"])
+def test_every_personal_model_is_one_that_trains(name: str) -> None:
+    """The classic bug: scoring a model that is never updated."""
+    method = fk.methods.METHODS[name]()
+    if method.select.values().get("count"):
+        method = replace(method, select=Uniform(count=6))
+    if not method.finetunes:
+        early, late = (run(method, rounds).models["personal"] for rounds in (1, 3))
+        for client in range(6):
+            assert any(not torch.equal(early[key][client], late[key][client]) for key in early), client
+    scores = [run(method, rounds).summary["accuracy"]["post"]["macro"]["last"] for rounds in (1, 12)]
+    assert scores[1] > scores[0]
+
+
+def test_mixed_outputs_are_judged_together() -> None:
+    output = replace(FEDAVG, train=APFL(mix="output", eta=0.3, **WORK), name="apfl")
+    result = run(output, 6)
+    assert set(result.models["personal"]) >= {"alpha", "own/1.weight", "common/1.weight"}
+    assert result.summary["accuracy"]["post"]["macro"]["last"] > 0.5
+
+
+def test_pfedmes_w_is_scored_beside_its_theta() -> None:
+    result = run(replace(fk.methods.pfedme(count=3)), 4)
+    theta, w = (result.summary["accuracy"][kind]["micro"]["last"] for kind in ("post", "post-w"))
+    assert theta != w
