@@ -112,7 +112,7 @@ def played(
 def planned(engine: Simulation, method: Method, t: int, ids: Tensor) -> dict[int, list[list[int]]]:
     """The rows each client uses, in the chunks in which this engine runs them."""
     found = {}
-    for chosen, _ in engine.chunks(method.train, Sent(ids), ids):
+    for chosen in engine.chunks(method.train, ids):
         work = engine.passed(method.train, t, chosen)
         for i, client in enumerate(chosen.tolist()):
             counts = work.count[:, i].tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
@@ -18,12 +19,12 @@ class Plain(Simulation):
     name = "plain"
 
     def local_pass(
-        self, part: Train, sent: Message | None, mine: Message, work: Pass, round: int
+        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
     ) -> tuple[Message, Message]:
         found = []
         for i, client in enumerate(work.ids.tolist()):
             try:
-                found.append(self.one(part, sent, mine, work, round, i))
+                found.append(self.one(part, row_of(sent, got, i), mine, work, round, i))
             except Exception as error:
                 name = self.federation.clients[client] if self.federation.clients else client
                 where = f"client {name}, round {round}, part {type(part).__name__}"
@@ -35,8 +36,7 @@ class Plain(Simulation):
         self, part: Train, sent: Message | None, mine: Message, work: Pass, round: int, i: int
     ) -> tuple[Message, Message]:
         own = tree.each(lambda stack: tree.row(stack, i), mine)
-        received = None if sent is None else tree.each(lambda stack: tree.row(stack, i), sent)
-        carry = part.begin(received, own)
+        carry = part.begin(sent, own)
         steps, rate = int(work.steps[i]), part.rate(round)
         for step in range(steps):
             some = [
@@ -46,15 +46,19 @@ class Plain(Simulation):
             carry = part.step(carry, tuple(some), self.network, rate)
         size = float(self.sizes[int(work.ids[i])])
         did = Work(*(torch.tensor(value, dtype=self.dtype) for value in (size, float(steps), rate)))
-        return part.end(carry, received, own, did)
+        return part.end(carry, sent, own, did)
 
-    def chunk_personal(self, part: Train, sent: Message | None, mine: Message, batch: Batch) -> Model:
+    def chunk_personal(self, part: Train, sent: Message, got: Tensor, mine: Message, batch: Batch) -> Model:
         def one(i: int) -> Model:
             own = tree.each(lambda stack: tree.row(stack, i), mine)
-            received = None if sent is None else tree.each(lambda stack: tree.row(stack, i), sent)
-            return part.personal_model(received, own, tree.row(batch, i), self.network)
+            return part.personal_model(row_of(sent, got, i), own, tree.row(batch, i), self.network)
 
         return tree.stacked([one(i) for i in range(len(batch["y"]))])
+
+
+def row_of(sent: Message, got: Tensor, i: int) -> Message | None:
+    """What the i-th client of a chunk was sent; None if nothing."""
+    return tree.each(lambda stack: tree.row(stack, int(got[:i].sum())), sent) if got[i] else None
 
 
 def stacked(messages: tuple[Message, ...]) -> Message:

@@ -116,18 +116,19 @@ class Simulation:
         private slots as they were: a look at what training would give."""
         uploads = ids if uploads is None else uploads
         replies, broken = [], []
-        for chosen, received in self.chunks(part, sent, ids):
+        for chosen in self.chunks(part, ids):
             mine = self.slots.read(chosen)
-            message = self.message(sent, chosen) if received else None
+            got = torch.isin(chosen, sent.ids)
+            message = self.message(sent, chosen[got])
             work = self.passed(part, round, chosen)
-            after, upload = self.local_pass(part, message, mine, work, round)
+            after, upload = self.local_pass(part, message, got, mine, work, round)
             if keep and after:
                 good = torch.stack([tree.finite(model) for model in after.values()]).all(0).cpu()
                 self.slots.write(chosen[good], tree.each(lambda model, good=good: tree.rows(model, good), after))
                 broken += chosen[~good].tolist()
             wanted = torch.isin(chosen, uploads)
             if wanted.any():
-                report = self.report(part, message, mine, chosen, round, asks)
+                report = self.report(part, message, got, mine, chosen, round, asks)
                 replies.append(Reply(chosen, upload, report).only(wanted))
         return replace(gathered(replies), broken=tuple(sorted(broken)))
 
@@ -136,32 +137,31 @@ class Simulation:
         if type(part).personal_model is Train.personal_model:
             return self.slots.read(ids)["model"]
         found = []
-        for chosen, received in self.chunks(part, sent, ids):
-            message = self.message(sent, chosen) if received else None
+        for chosen in self.chunks(part, ids):
+            got = torch.isin(chosen, sent.ids)
             batch = self.batch(self.passed(part, round, chosen), 0, slice(None), masks=False)
-            found.append((chosen, self.chunk_personal(part, message, self.slots.read(chosen), batch)))
+            mine = self.slots.read(chosen)
+            found.append((chosen, self.chunk_personal(part, self.message(sent, chosen[got]), got, mine, batch)))
         order = torch.cat([chosen for chosen, _ in found]).argsort()
         return tree.rows(tree.joined([models for _, models in found]), order)
 
-    def chunk_personal(self, part: Train, sent: Message | None, mine: Message, batch: Batch) -> Model:
+    def chunk_personal(self, part: Train, sent: Message, got: Tensor, mine: Message, batch: Batch) -> Model:
         """`part.personal_model` of one chunk, stacked."""
         raise TypeError(f"{type(self).__name__} does not say how clients are judged")
 
     def local_pass(
-        self, part: Train, sent: Message | None, mine: Message, work: Pass, round: int
+        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
     ) -> tuple[Message, Message]:
-        """Train one chunk: (private slots, upload), stacked."""
+        """Train one chunk: (private slots, upload), stacked. `sent` has a row for each client of the mask `got`; the
+        others train without being sent anything."""
         raise TypeError(f"{type(self).__name__} does not say how clients train")
 
     # chunks, messages and batches
 
-    def chunks(self, part: Train, sent: Sent, ids: Tensor) -> Iterator[tuple[Tensor, bool]]:
-        """Clients of about the same number of steps together, those sent something apart from those not."""
-        steps = batches.number(self.sizes, part.batch, part.steps, part.epochs, part.batches_per_step)
-        for group, received in ((ids[torch.isin(ids, sent.ids)], True), (ids[~torch.isin(ids, sent.ids)], False)):
-            order = group[torch.from_numpy(np.argsort(-steps[group.numpy()], kind="stable"))]
-            for start in range(0, len(order), self.chunk):
-                yield order[start : start + self.chunk], received
+    def chunks(self, part: Train, ids: Tensor) -> Iterator[Tensor]:
+        """Clients of about the same number of steps together, those with the most first."""
+        steps = batches.number(self.sizes[ids.numpy()], part.batch, part.steps, part.epochs, part.batches_per_step)
+        yield from ids[torch.from_numpy(np.argsort(-steps, kind="stable"))].split(self.chunk)
 
     def message(self, sent: Sent, ids: Tensor) -> Message:
         """What each of these clients was sent, stacked, and the pool of what all sent before round 1."""
@@ -221,7 +221,14 @@ class Simulation:
         return next(iter(self.network.model.values())).dtype
 
     def report(
-        self, part: Train, sent: Message | None, mine: Message, ids: Tensor, round: int, asks: tuple[str, ...]
+        self,
+        part: Train,
+        sent: Message,
+        got: Tensor,
+        mine: Message,
+        ids: Tensor,
+        round: int,
+        asks: tuple[str, ...],
     ) -> dict[str, Tensor]:
         sizes = self.sizes[ids.numpy()]
         steps = batches.number(sizes, part.batch, part.steps, part.epochs, part.batches_per_step)
@@ -231,7 +238,14 @@ class Simulation:
             "rate": torch.full((len(ids),), part.rate(round), dtype=torch.float64),
         }
         if "loss" in asks:
-            start = sent["model"] if sent and "model" in sent else mine["model"]
+            start = mine.get("model", {})
+            if "model" in sent:  # the loss of the model a client received, or, if it received none, of its own
+                at = got.nonzero().reshape(-1).to(self.device)
+                own = {
+                    name: start[name] if start else value.new_zeros(len(ids), *value.shape[1:])
+                    for name, value in sent["model"].items()
+                }
+                start = {name: value.index_copy(0, at, sent["model"][name]) for name, value in own.items()}
             score = self.evaluate(start, ids, self.federation.train)
             report["loss"] = score.loss / score.count
         return report

@@ -6,11 +6,14 @@ rows: a finished client is set aside, and nothing is computed for it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import vmap
+from torch.utils._pytree import tree_map
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
@@ -32,13 +35,10 @@ class Stacked(Simulation):
         return max(10, min(100, 200_000 // self.network.parameters))
 
     def local_pass(
-        self, part: Train, sent: Message | None, mine: Message, work: Pass, round: int
+        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
     ) -> tuple[Message, Message]:
-        if sent is None:
-            carry = vmap(lambda own: part.begin(None, own), randomness="error")(mine) if mine else {}
-        else:
-            carry = vmap(part.begin)(sent, mine)
-        carry = tree.each(lambda model: tree.mapped(torch.clone, model), carry)  # begin may hand back what it was sent
+        begun: Message = grouped(part.begin, sent, got, mine)
+        carry = tree.each(lambda model: tree.mapped(torch.clone, model), begun)  # begin may hand back what it was sent
         steps, rate = work.steps, part.rate(round)
         done: list[Message] = []
         for first, last, live in segments(steps.tolist()):
@@ -55,19 +55,20 @@ class Stacked(Simulation):
         carry = {name: tree.joined([message[name] for message in (carry, *reversed(done))]) for name in carry}
         sizes = torch.from_numpy(self.sizes[work.ids.numpy()])
         did = (sizes, torch.from_numpy(steps), torch.full((len(sizes),), rate, dtype=torch.float64))
-        size, taken, rates = (value.to(self.device, self.dtype) for value in did)
+        numbers = tuple(value.to(self.device, self.dtype) for value in did)
 
-        if sent is None:
-            alone = vmap(lambda c, m, *w: part.end(c, None, m, Work(*w)))
-            return alone(carry, mine, size, taken, rates)
-        ended = vmap(lambda c, s, m, *w: part.end(c, s, m, Work(*w)))
-        return ended(carry, sent, mine, size, taken, rates)
+        def end(sent: Message | None, carry: Message, mine: Message, *numbers: Tensor) -> tuple[Message, Message]:
+            return part.end(carry, sent, mine, Work(*numbers))
 
-    def chunk_personal(self, part: Train, sent: Message | None, mine: Message, batch: Batch) -> Model:
-        judged = part.personal_model
-        if sent is None:
-            return vmap(lambda m, b: judged(None, m, b, self.network))(mine, batch)
-        return vmap(lambda s, m, b: judged(s, m, b, self.network))(sent, mine, batch)
+        ended: tuple[Message, Message] = grouped(end, sent, got, carry, mine, *numbers)
+        return ended
+
+    def chunk_personal(self, part: Train, sent: Message, got: Tensor, mine: Message, batch: Batch) -> Model:
+        def judged(sent: Message | None, mine: Message, batch: Batch) -> Model:
+            return part.personal_model(sent, mine, batch, self.network)
+
+        found: Model = grouped(judged, sent, got, mine, batch)
+        return found
 
     def stepped(self, part: Train, carry: Message, some: tuple[Batch, ...], rate: float) -> Message:
         """One step of every client: fused where the part only declares descents, as it stands where it is elementwise,
@@ -106,6 +107,20 @@ class Stacked(Simulation):
             torch._foreach_add_(velocity, v)
             v = velocity
         torch._foreach_add_(model, v, alpha=-rate * descent.speed)
+
+
+def grouped(f: Callable[..., Any], sent: Message, got: Tensor, *rest: Any) -> Any:
+    """`f(sent, ...)` of every client by vmap, in the chunk's order: those that were sent something with their message,
+    the others with None. `sent` has rows for the former only, `rest` for all."""
+    if got.all():
+        return vmap(f)(sent, *rest)
+    alone = vmap(lambda *own: f(None, *own))
+    if not got.any():
+        return alone(*rest)
+    with_sent = vmap(f)(sent, *tree_map(lambda value: value[got], rest))
+    without = alone(*tree_map(lambda value: value[~got], rest))
+    order = torch.cat([got.nonzero(), (~got).nonzero()]).reshape(-1).argsort()
+    return tree_map(lambda a, b: torch.cat([a, b])[order], with_sent, without)
 
 
 def segments(steps: list[int]) -> list[tuple[int, int, int]]:

@@ -7,6 +7,7 @@ Names of methods and clients are escaped here too, since plotly.js reads a littl
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -22,8 +23,8 @@ ALONE = "#8a8f98"
 BETTER, SAME, WORSE = "#2f9e6e", "#a9aeb6", "#9060b0"
 # viridis, even to the eye and to colour-blind readers, for what others give; what is a client's own has another hue.
 VIRIDIS = ("#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6dcd59", "#b4de2c", "#fde725")
-WEIGHTS = [[i / (len(VIRIDIS) - 1), tone] for i, tone in enumerate(VIRIDIS)]
-OWN = [[0.0, "#fbd9c0"], [0.5, "#ec7a35"], [1.0, "#b33a00"]]
+OWN = ("#fbd9c0", "#ec7a35", "#b33a00")
+SCALES = {"WEIGHTS": VIRIDIS, "OWN": OWN}
 NAMED = 30  # so many clients' names fit under the bars
 
 
@@ -145,10 +146,10 @@ def selections(shares: dict[str, np.ndarray], names: list[str], style: dict[str,
     return {"data": data, "layout": layout(300, x, y, legend=legend(), showlegend=True) | top}
 
 
-def trend(values: Values, title: str, colour: str, factor: float = 1.0) -> Figure:
+def trend(values: Values, title: str, colour: str, from_zero: bool) -> Figure:
     """One number over the rounds: the mean over seeds, and a faint line a seed where there are several."""
     rounds = sorted(values)
-    seeds = np.array([values[r] for r in rounds]).T * factor  # (seeds, rounds)
+    seeds = np.array([values[r] for r in rounds]).T  # (seeds, rounds)
     common = {"type": "scatter", "x": rounds, "showlegend": False, "mode": "lines"}
     thin = {"line": {"color": faint(colour), "width": 1}, "hoverinfo": "skip"}
     data = [common | thin | {"y": row.tolist()} for row in (seeds if len(seeds) > 1 else [])]
@@ -157,36 +158,40 @@ def trend(values: Values, title: str, colour: str, factor: float = 1.0) -> Figur
     data.append(common | line | few | {"hovertemplate": "round %{x}: %{y:.4~g}<extra></extra>"})
     above = {"title": {"text": title, "font": {"size": 14}, "x": 0, "xref": "paper", "xanchor": "left"}}
     above |= {"margin": {"l": 44, "r": 12, "t": 34, "b": 40}}
-    y = {"range": reach(seeds), "nticks": 5}
+    y = {"range": reach(seeds, from_zero), "nticks": 5}
     x = {"title": {"text": "round"}, "rangemode": "tozero", "nticks": 6}
     return {"data": data, "layout": layout(190, x, y) | above}
 
 
-def reach(values: np.ndarray) -> list[float]:
-    """From zero, for these are amounts; a number that hardly moves far from zero gets a scale on which it can be read."""
+def reach(values: np.ndarray, from_zero: bool) -> list[float]:
+    """Amounts begin at zero and reach at least to one; what moves little far from zero is seen only without it."""
     low, high = float(values.min()), float(values.max())
-    if low > 0.9 * high > 0:
-        room = max(high - low, 0.01 * high)
-        return [low - room, high + room]
-    return [min(0.0, 1.1 * low), 1.1 * high or 1.0]
+    if from_zero:
+        return [0.0, max(1.1 * high, 1.0)]
+    room = max(0.15 * (high - low), 0.001 * abs(high), 1e-6)
+    return [low - room, high + room]
 
 
 def ramp(low: float, high: float) -> str:
-    """The colour scale of the weights as HTML, with a few marks."""
-    stops = ", ".join(tone for _, tone in WEIGHTS)
-    ticks = [t for p in range(-9, 1) for t in (10.0**p,) if low * 1.3 < t < high / 1.3]
-    ticks = [low, *ticks, high] if len(ticks) <= 4 else [low, *ticks[::2], high]
+    """The colour scale of the weights as HTML; its ends are marked, and the powers of ten that do not crowd them."""
     span = np.log10(high / low)
+    places = {10.0**p: np.log10(10.0**p / low) / span for p in range(-9, 1)}
+    ticks = {low: 0.0} | {tick: at for tick, at in places.items() if 0.24 < at < 0.82} | {high: 1.0}
     marks = "".join(
-        f'<span style="left:{100 * np.log10(t / low) / span:.2f}%">{"≤ " if t == low else ""}{100 * t:.3g} %</span>'
-        for t in ticks
+        f'<span style="left:{100 * at:.1f}%">{"≤ " if tick == low else ""}{100 * tick:.3g} %</span>'
+        for tick, at in ticks.items()
     )
-    return f'<div class="ramp"><i style="background:linear-gradient(to right, {stops})"></i><div>{marks}</div></div>'
+    return f'<div class="ramp"><i style="background:{gradient(VIRIDIS)}"></i><div>{marks}</div></div>'
+
+
+def gradient(tones: Sequence[str]) -> str:
+    return f"linear-gradient(to right, {', '.join(tones)})"
 
 
 def maps() -> str:
     """The script that draws who learns from whom."""
-    known = {"NAMED": NAMED, "WEIGHTS": WEIGHTS, "OWN": OWN}
+    even = {name: [[i / (len(tones) - 1), tone] for i, tone in enumerate(tones)] for name, tones in SCALES.items()}
+    known = {"NAMED": NAMED} | even
     return "".join(f"const {name} = {json.dumps(value)};\n" for name, value in known.items()) + MAPS
 
 
@@ -259,22 +264,24 @@ CELLS = """
 function shares(weight) {
   if (!weight) return "nothing";
   const percent = 100 * weight;
-  return (percent < 0.01 ? percent.toExponential(1) : String(Number(percent.toPrecision(3)))) + " %";
+  return (percent < 0.01 ? percent.toExponential(1) : String(Number(percent.toPrecision(percent < 99 ? 3 : 4)))) + " %";
 }
 function cells(about, step, component, all) {
   const row = new Map(step.ids.map((id, i) => [id, i])), column = new Map(step.sources.map((id, i) => [id, i]));
   const down = about.order.filter(id => all || row.has(id)), across = about.order.filter(id => all || column.has(id));
   const weights = step.weights[component], from = Math.log10(about.low);
-  const place = `(round ${step.round}, ${about.components[component]})`;
-  const kind = id => about.majority && about.majority[id] >= 0 ? `client ${about.names[id]}: mostly class ${about.majority[id]}` : "";
-  const said = (a, b, w) => a === b ? `client ${about.names[a]} keeps ${shares(w)} of its own ${place}`
-    : `client ${about.names[a]} takes ${shares(w)} from client ${about.names[b]} ${place}`;
+  const place = `(round ${step.round}, ${about.components[component]})`, called = id => `client ${about.names[id]}`;
+  const kind = id => about.majority?.[id] >= 0 ? `${called(id)}: mostly class ${about.majority[id]}` : "";
+  const said = (a, b, w) => a === b ? `${called(a)} keeps ${shares(w)} of its own ${place}`
+    : `${called(a)} takes ${shares(w)} from ${called(b)} ${place}`;
   const hover = (a, b, w) => [said(a, b, w), kind(a), a === b ? "" : kind(b)].filter(Boolean).join("<br>");
-  const over = f => down.map(a => across.map(b => row.has(a) && column.has(b) ? f(a, b, weights[row.get(a)][column.get(b)]) : null));
+  const cell = (a, b, f) => row.has(a) && column.has(b) ? f(a, b, weights[row.get(a)][column.get(b)]) : null;
+  const over = f => down.map(a => across.map(b => cell(a, b, f)));
   let kept = 0;
   for (const id of step.ids) kept += weights[row.get(id)][column.get(id)] / step.ids.length;
   return {down, across, kept, text: over(hover), own: over((a, b, w) => a === b ? w : null),
-    others: over((a, b, w) => a === b ? null : Math.max(from, Math.log10(w || about.low)))};
+    none: over((a, b, w) => a === b || w ? null : 0),
+    others: over((a, b, w) => a === b || !w ? null : Math.max(from, Math.log10(w)))};
 }
 """
 
@@ -282,10 +289,10 @@ MAPS = (
     CELLS
     + """
 const kin = JSON.parse(document.getElementById("kin").textContent);
-const names = (ids, about) => ids.length > NAMED ? {showticklabels: false, ticks: ""}
-  : {tickvals: ids.map((_, i) => i), ticktext: ids.map(id => {
-      const name = about.names[id];
-      return name.length > 14 && !name.includes("&") ? name.slice(0, 13) + "…" : name; }), tickangle: 0, tickfont: {size: 11}};
+const clipped = name => name.length > 14 && !name.includes("&") ? name.slice(0, 13) + "…" : name;
+const axis = (title, ids, about, range) => ({title: {text: title, standoff: 6}, range, showgrid: false, zeroline: false,
+  automargin: true, fixedrange: true, tickfont: {size: 11}, showticklabels: ids.length <= NAMED, ticks: "",
+  tickvals: ids.map((_, i) => i), ticktext: ids.map(id => clipped(about.names[id]))});
 function drawn(id) {
   const about = kin[id], place = document.getElementById(id);
   const step = about.steps[place.querySelector('input[type="range"]')?.value ?? 0];
@@ -294,17 +301,18 @@ function drawn(id) {
   for (const panel of place.querySelectorAll(".panel")) {
     const component = Number(panel.querySelector("select")?.value ?? panel.dataset.component);
     const found = cells(about, step, component, all), map = panel.querySelector(".map");
-    panel.querySelector("small").textContent = `own model: ${shares(Number(found.kept.toPrecision(3)))} on average`;
+    panel.querySelector("small").textContent = `own model: ${shares(found.kept)} on average`;
     const common = {type: "heatmap", text: found.text, hovertemplate: "%{text}<extra></extra>", hoverongaps: false,
       showscale: false, xgap: found.across.length > 60 ? 0 : 1, ygap: found.down.length > 60 ? 0 : 1};
+    const nothing = styled().getPropertyValue("--card").trim();
     const data = [
       {...common, z: found.others, colorscale: WEIGHTS, zmin: Math.log10(about.low), zmax: Math.log10(about.high)},
+      {...common, z: found.none, colorscale: [[0, nothing], [1, nothing]], zmin: 0, zmax: 1},
       {...common, z: found.own, colorscale: OWN, zmin: 0, zmax: 1}];
-    const axis = {showgrid: false, zeroline: false, automargin: true, fixedrange: true};
-    const layout = coloured({margin: {l: 34, r: 4, t: 4, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
+    const layout = coloured({margin: {l: 34, r: 4, t: 28, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
       hoverlabel: {align: "left"},
-      xaxis: {...axis, title: {text: "learned from", standoff: 6}, ...names(found.across, about), range: [-0.5, found.across.length - 0.5]},
-      yaxis: {...axis, title: {text: "client", standoff: 6}, ...names(found.down, about), range: [found.down.length - 0.5, -0.5]}});
+      xaxis: axis("learned from", found.across, about, [-0.5, found.across.length - 0.5]),
+      yaxis: axis("client", found.down, about, [found.down.length - 0.5, -0.5])});
     layout.plot_bgcolor = styled().getPropertyValue("--blank").trim();
     Plotly.react(map, data, layout, settings);
   }
@@ -333,7 +341,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Obje
 
 STYLE = """
 :root { --page: #f6f7f9; --card: #ffffff; --ink: #1b1f26; --soft: #565d69; --line: #e0e3e8; --win: #17714b;
-  --win-back: #ddf3e8; --caution: #7a4b00; --caution-back: #fff3d9; --accent: #24539b; --blank: #e4e6ea;
+  --win-back: #ddf3e8; --caution: #7a4b00; --caution-back: #fff3d9; --accent: #24539b; --blank: #d8dbe1;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 @media (prefers-color-scheme: dark) { :root { --page: #14171c; --card: #1d2128; --ink: #eceef2; --soft: #a7aeba;
   --line: #343a44; --win: #7fe0b3; --win-back: #173a2b; --caution: #ffd58a; --caution-back: #3b2e12;
@@ -396,7 +404,7 @@ small { color: var(--soft); font-weight: 400; }
 .panel h4 select { max-width: 100%; font: inherit; color: inherit; background: var(--card);
   border: 1px solid var(--line); border-radius: 6px; }
 .panel small { display: block; font-size: 13.5px; }
-.map { aspect-ratio: 1; min-width: 0; }
+.map { aspect-ratio: 1; min-width: 0; margin-top: -24px; }
 .steps { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 14px; margin: 12px 0; }
 .steps input { flex: 1 1 180px; max-width: 420px; accent-color: var(--accent); }
 .steps output { min-width: 6.5em; font-weight: 600; font-variant-numeric: tabular-nums; }
@@ -406,7 +414,8 @@ small { color: var(--soft); font-weight: 400; }
   color: var(--soft); }
 .keys > span { display: inline-flex; align-items: center; gap: 7px; }
 .keys > span > i { width: 14px; height: 14px; border-radius: 3px; background: var(--blank); }
-.ramp { width: 260px; margin-right: 16px; }
+.keys .nothing { background: var(--card); border: 1px solid var(--soft); }
+.ramp { width: min(280px, 80%); margin: 0 24px; }
 .ramp i { display: block; height: 14px; border-radius: 3px; }
 .ramp div { position: relative; height: 20px; }
 .ramp span { position: absolute; transform: translateX(-50%); white-space: nowrap; font-size: 12.5px; }

@@ -20,7 +20,7 @@ from fedkin.results.study import Entry, Trial
 STEPS = 30  # rounds on a slider; more are hard to hit
 PANELS = 4  # components side by side
 BUDGET = 8_000_000  # bytes that the weights of all methods may take of a page
-WHOLE = 100  # clients up to which all are drawn at first, and not only those selected
+WHOLE = 100  # clients up to which all are drawn at first, if a quarter is selected, and not only those selected
 NOTHING = 1e-7  # weights below are written as zero
 DECADES = 4  # of the colour scale, at most
 ALONE = 0.99  # mean self-weight from which a method is training alone in all but name
@@ -121,6 +121,8 @@ class Packed:
     text: str  # JSON; empty if not even one round fits
     rounds: list[int]
     components: list[str]
+    low: float  # ends of the colour scale
+    high: float
     note: str
 
 
@@ -132,8 +134,8 @@ def spaced(items: Sequence[Any], count: int) -> list[Any]:
 
 
 def short(value: float) -> float:
-    """Three significant digits are more than an eye can tell."""
-    return float(f"{value:.3g}") if value >= NOTHING else 0
+    """Three significant digits are more than an eye can tell; a fourth tells 99.9 % from all."""
+    return float(f"{value:.{4 if value >= 0.1 else 3}g}") if value >= NOTHING else 0
 
 
 def step(kin: Kin, round: int, components: Iterable[str]) -> str:
@@ -173,11 +175,12 @@ def packed(of: Kinship, budget: int = BUDGET) -> Packed:
         said.append(f"{len(steps)} of the {len(of.rounds)} stored rounds are shown, to keep the page small.")
     if steps and len(components) < len(of.components):
         said.append(f"{len(components)} of {len(of.components)} {of.word}s are shown, for the same reason.")
-    return Packed(written(of, components, steps) if steps else "", list(steps), components, " ".join(said))
-
-
-def written(of: Kinship, components: list[str], steps: dict[int, str]) -> str:
     low, high = scale(of, list(steps), components)
+    text = written(of, components, steps, low, high) if steps else ""
+    return Packed(text, list(steps), components, low, high, " ".join(said))
+
+
+def written(of: Kinship, components: list[str], steps: dict[int, str], low: float, high: float) -> str:
     about: dict[str, Any] = {
         "order": of.order,
         "names": [escape(str(name)) for name in of.clients["names"]],  # plotly.js reads HTML in texts
@@ -211,7 +214,7 @@ def scale(of: Kinship, rounds: list[int], components: list[str]) -> tuple[float,
         for name in components:
             others = given(of.stored[r], name)[1]
             positive.append(others[others >= NOTHING])
-    every = np.concatenate(positive)
+    every = np.concatenate([np.empty(0), *positive])
     if not len(every):
         return 1e-3, 1e-2
     high = float(every.max())
@@ -269,9 +272,10 @@ def to_same(of: Kinship, kin: Kin, others: np.ndarray) -> tuple[float, float, fl
 def meaning(found: Facts) -> str:
     """What one component's weights amount to, in a sentence or two."""
     if found.own >= ALONE:
-        return f"clients keep almost only their own model (self-weight {found.own:.3f}): this is training alone."
+        only = "only" if found.own > 1 - 1e-6 else "almost only"
+        return f"clients keep {only} their own model (self-weight {percent(found.own)}): this is training alone."
     if found.apart < SAME:
-        return f"everybody gets almost the same mean (self-weight {percent(found.own)}): nothing here is personal."
+        return f"everybody gets almost the same mean (self-weight {percent(found.own)}), so this is one common model."
     others = f"{found.neighbours:.1f}".removesuffix(".0")
     people = "other client" if others == "1" else "others"
     text = f"a client keeps {percent(found.own)} of its own model and takes the rest from {others} {people} on average."
@@ -293,7 +297,8 @@ def kindred(found: Facts) -> str:
 
 
 def percent(value: float) -> str:
-    return f"{100 * value:.3g}\u00a0%" if value < 0.995 else f"{100 * value:.4g}\u00a0%"
+    """With as many digits as keep 99.98 % apart from all."""
+    return f"{100 * value:.{3 if value < 0.99 else 4}g}\u00a0%"
 
 
 def sentences(of: Kinship) -> list[str]:

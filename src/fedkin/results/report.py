@@ -360,9 +360,9 @@ def selection(entry: Entry, n: int) -> np.ndarray:
 
 
 TRENDS = {
-    "self_weight": ("weight of a client's own model, %", 100.0),
-    "neighbours": ("others with a weight above 0.1 %", 1.0),
-    "threshold": ("similarity threshold", 1.0),
+    "self_weight": ("mean weight of a client's own model", True),
+    "neighbours": ("others with a weight above 0.1 %", True),
+    "threshold": ("similarity threshold", False),
 }
 
 
@@ -372,93 +372,79 @@ def learned(study: Study, figures: dict[str, charts.Figure], maps: dict[str, str
     known = {name: one for name, one in found.items() if one}
     if not known:
         return ""
-    budget = kin.BUDGET // len(known)
-    articles = [
-        kindred(study, name, i, kin.packed(one, budget), one, figures, maps)
-        for i, (name, one) in enumerate(known.items())
-    ]
-    text = "Each row is a client, and its colours say how much of the model it gets comes from each other client. "
-    text += "Colours are logarithmic, so that small weights show; what is a client's own, often the most, has a colour of its own."
+    articles = []
+    for i, (name, one) in enumerate(known.items()):
+        packed = kin.packed(one, kin.BUDGET // len(known))
+        maps |= {f"kin-{i}": packed.text} if packed.text else {}
+        drawn = drawing(one, packed, f"kin-{i}") if packed.text else ""
+        shape = "kin one" if drawn and len(packed.components) == 1 else "kin"
+        articles.append(
+            f"<article><h3>{chip(study, name)}</h3><p>{escape(spoken(one))}</p>"
+            f'<div class="{shape}">{drawn}{trends(study, name, i, figures)}</div>'
+            f"{note(remarks(study.entries[name], one, packed))}</article>"
+        )
+    text = "Each row is a client; its colours say how much of the model it is given comes from which other client. "
+    text += "The scale is logarithmic, so that small weights show. What is a client's own, often most of it, is orange."
     return section("Who learns from whom", note(text), *articles)
 
 
-def kindred(
-    study: Study,
-    name: str,
-    i: int,
-    packed: kin.Packed,
-    one: kin.Kinship,
-    figures: dict[str, charts.Figure],
-    maps: dict[str, str],
-) -> str:
-    """One method: what its weights mean, the weights themselves round by round, and their trends."""
-    place = f"kin-{i}"
-    if packed.text:
-        maps[place] = packed.text
-    pictures = []
-    for word, (title, factor) in TRENDS.items():
+def trends(study: Study, name: str, i: int, figures: dict[str, charts.Figure]) -> str:
+    """The method's numbers over the rounds, those that it has."""
+    colour, _ = charts.styles(list(study.entries), LOCAL)[name]
+    places = []
+    for word, (title, from_zero) in TRENDS.items():
         if values := study.entries[name].collaboration(word):
-            figures[f"{word}-{i}"] = charts.trend(
-                values, title, charts.styles(list(study.entries), LOCAL)[name][0], factor
-            )
-            pictures.append(f'<div id="{word}-{i}" class="chart"></div>')
-    trends = f'<div class="trio">{"".join(pictures)}</div>' if pictures else ""
-    drawn = drawing(one, packed, place) if packed.text else ""
-    one_panel = " one" if len(packed.components) == 1 and drawn else ""
-    return (
-        f"<article><h3>{chip(study, name)}</h3><p>{escape(' '.join(spoken(one)))}</p>"
-        f'<div class="kin{one_panel}">{drawn}{trends}</div>{note(remarks(study.entries[name], one, packed))}</article>'
-    )
+            figures[f"{word}-{i}"] = charts.trend(values, title, colour, from_zero)
+            places.append(f'<div id="{word}-{i}" class="chart"></div>')
+    return f'<div class="trio">{"".join(places)}</div>' if places else ""
 
 
-def spoken(one: kin.Kinship) -> list[str]:
+def spoken(one: kin.Kinship) -> str:
+    """What the weights mean, and of which rounds that is said."""
     first, last = one.late[0], one.late[-1]
-    when = f"In round {last}" if first == last else f"In rounds {first} to {last}"
-    said = kin.sentences(one)
-    return [f"{when}:", *said]
+    when = f"round {last}" if first == last else f"rounds {first} to {last}"
+    return f"{' '.join(kin.sentences(one))} (Seed {one.trial.seed}, {when}.)"
 
 
 def drawing(one: kin.Kinship, packed: kin.Packed, place: str) -> str:
     """The panels with their slider and their legend."""
     n = len(one.clients["names"])
+    most = max(len(one.stored[r].ids) for r in packed.rounds)
     some = any(len(one.stored[r].ids) < n for r in packed.rounds)
     views = {"all": "all clients", "selected": "those selected"}
-    if n > kin.WHOLE:
-        views = dict(reversed(views.items()))
+    if n > kin.WHOLE or 4 * most < n:
+        views = dict(reversed(views.items()))  # the first is shown first
     view = choice(f"{place}-view", "Show", views).replace('class="choice"', 'class="choice view"') if some else ""
-    about = json.loads(packed.text)
-    keys = f"<span>from another client</span>{charts.ramp(about['low'], about['high'])}"
-    keys += f'<span><i style="background:linear-gradient(to right, {", ".join(t for _, t in charts.OWN)})"></i>its own, 0 to 100 %</span>'
+    keys = f"<span>from another client</span>{charts.ramp(packed.low, packed.high)}"
+    keys += f'<span><i style="background:{charts.gradient(charts.OWN)}"></i>its own, 0 to 100 %</span>'
+    keys += '<span><i class="nothing"></i>nothing</span>'
     keys += "<span><i></i>not selected in this round</span>" if some else ""
     panels = [panel_of(one, packed, i) for i in range(min(kin.PANELS, len(packed.components)))]
     return (
-        f'<div id="{place}" data-view="{next(iter(views))}">{slider(packed)}{view}'
+        f'<div id="{place}" data-view="{next(iter(views))}"><div class="steps">{slider(packed)}</div>{view}'
         f'<div class="panels">{"".join(panels)}</div><div class="keys">{keys}</div></div>'
     )
 
 
 def slider(packed: kin.Packed) -> str:
+    """Over the stored rounds, at first on the last one."""
     last = len(packed.rounds) - 1
-    if last == 0:
-        return f'<div class="steps"><output>round {packed.rounds[0]}</output></div>'
-    label = 'aria-label="stored round"'
-    return (
-        f'<div class="steps"><button type="button">Play</button><input type="range" min="0" max="{last}" value="{last}" {label}>'
-        f"<output>round {packed.rounds[-1]}</output></div>"
-    )
+    moved = '<button type="button">Play</button>'
+    moved += f'<input type="range" aria-label="stored round" min="0" max="{last}" value="{last}">'
+    return f"{moved if last else ''}<output>round {packed.rounds[-1]}</output>"
 
 
 def panel_of(one: kin.Kinship, packed: kin.Packed, i: int) -> str:
     """One component; where there are more than panels, each panel can be set to any of them."""
     names = [one.title(component) for component in packed.components]
-    if len(names) <= kin.PANELS:
-        return f'<div class="panel" data-component="{i}"><h4>{escape(names[i])}</h4><small></small><div class="map"></div></div>'
     at = kin.spaced(range(len(names)), kin.PANELS)[i]
-    options = "".join(
-        f'<option value="{k}"{" selected" if k == at else ""}>{escape(text)}</option>' for k, text in enumerate(names)
-    )
-    select = f'<select aria-label="{one.word}">{options}</select>'
-    return f'<div class="panel"><h4>{select}</h4><small></small><div class="map"></div></div>'
+    head = escape(names[at])
+    if len(names) > kin.PANELS:
+        chosen = {at: " selected"}
+        options = [f'<option value="{k}"{chosen.get(k, "")}>{escape(text)}</option>' for k, text in enumerate(names)]
+        head = f'<select aria-label="{one.word}">{"".join(options)}</select>'
+    body = '<small></small><div class="map"></div>'
+    return f'<div class="panel" data-component="{at}"><h4>{head}</h4>{body}</div>'
 
 
 def remarks(entry: Entry, one: kin.Kinship, packed: kin.Packed) -> str:
