@@ -62,6 +62,7 @@ def card(hand: Hand) -> Iterator[Round]:
     part: Any = hand.method.train
     server = hand.first
     v, w, alpha = [hand.first] * hand.n, [hand.first] * hand.n, [part.alpha] * hand.n
+    ever: set[int] = set()
     for t in range(1, ROUNDS + 1):
         ids = hand.selected(t)
         sent = dict.fromkeys(ids, server)
@@ -70,11 +71,15 @@ def card(hand: Hand) -> Iterator[Round]:
             for r, samples in enumerate(hand.batches(t, i)):
                 adapts = part.adapt == "every" or (part.adapt == "first" and r == 0)
                 v[i], w[i], alpha[i] = step(v[i], w[i], alpha[i], samples, part, adapts)
+        ever |= set(ids)
         uploads = {i: w[i] for i in ids}
         server = by_hand.average(list(uploads.values()), [hand.sizes[i] for i in ids])
         slots = {"own": v, "model": w, "mix": [{"alpha": value} for value in alpha]}
-        judged = [by_hand.combined((alpha[i], v[i]), (1.0 - alpha[i], w[i])) for i in range(hand.n)]
-        predicts = [predicting(v[i], w[i], alpha[i]) for i in range(hand.n)]
+        for i, mix in enumerate(slots["mix"]):
+            mix["trained"] = float(i in ever)
+        common = [w[i] if i in ever else server for i in range(hand.n)]  # never selected: mixed with the current w
+        judged = [by_hand.combined((alpha[i], v[i]), (1.0 - alpha[i], common[i])) for i in range(hand.n)]
+        predicts = [predicting(v[i], common[i], alpha[i]) for i in range(hand.n)]
         yield Round(sent, uploads, slots, judged if part.mix == "parameter" else None, server, predicts=predicts)
 
 

@@ -46,11 +46,8 @@ class APFL(SGD):
 
     def slots(self, model: Model, own: bool) -> Message:
         like = next(iter(model.values()))
-        return {
-            "model": model,
-            "own": model,
-            "mix": {"alpha": torch.full((), self.alpha, dtype=like.dtype, device=like.device)},
-        }
+        alpha = torch.full((), self.alpha, dtype=like.dtype, device=like.device)
+        return {"model": model, "own": model, "mix": {"alpha": alpha, "trained": torch.zeros_like(alpha)}}
 
     def begin(self, sent: Message | None, mine: Message) -> Message:
         w = sent["model"] if sent and "model" in sent else mine["model"]
@@ -91,11 +88,20 @@ class APFL(SGD):
         return back(v), back(w)
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
-        kept = {"model": carry["model"], "own": carry["own"], "mix": {"alpha": carry["mix"]["alpha"]}}
+        alpha = carry["mix"]["alpha"]
+        kept = {
+            "model": carry["model"],
+            "own": carry["own"],
+            "mix": {"alpha": alpha, "trained": torch.ones_like(alpha)},
+        }
         return kept, {"model": carry["model"]}
 
     def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
+        """Of v and w_i as they were after training; a client that never trained takes the common model as it is now."""
         alpha, v, w = mine["mix"]["alpha"], mine["own"], mine["model"]
+        if sent and "model" in sent:
+            trained = mine["mix"]["trained"] > 0
+            w = tree.mapped(lambda own, now: torch.where(trained, own, now), w, sent["model"])
         if self.mix == "parameter":
             return mixed(alpha, v, w)
         return {f"own/{k}": x for k, x in v.items()} | {f"common/{k}": x for k, x in w.items()} | {"alpha": alpha}
