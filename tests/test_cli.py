@@ -88,6 +88,14 @@ def test_compare_always_adds_local_and_prints_one_table(fedkin, tmp_path: Path) 
     assert shown in outcome.out
 
 
+def test_unequal_training_is_said_in_the_terminal_and_the_report(fedkin, tmp_path: Path) -> None:
+    outcome = fedkin("compare", "fedavg", "fedacs", *QUICK, "--out", "here")
+    sentence = "fedacs trains 5 epoch(s) of batch 10 at rate 0.01 a round, Local 20 steps of batch 20 at rate 0.02"
+    assert sentence in outcome.err
+    assert sentence in (tmp_path / "here" / "report.html").read_text()
+    assert "fedavg trains" not in outcome.err
+
+
 def test_settings_reach_the_parts_and_only_the_methods_that_have_them(fedkin, tmp_path: Path) -> None:
     words = [
         "--set",

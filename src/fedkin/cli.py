@@ -176,6 +176,8 @@ def finish(plan: list[comparing.Arm], folder: Path, federation: Federation, opti
     """Play a plan to its end, and show what came out."""
     screen = Console(stderr=True)
     with Progress(screen, plan) as progress:
+        for sentence in comparing.uneven(comparing.compared(plan)):
+            progress.warn(sentence)
         done = comparing.play(plan, federation, resume=options.resume, listener=progress.listener, warn=progress.warn)
     if not done:
         screen.print(f"Stopped and saved. Go on with: fedkin run --resume {folder}", highlight=False, soft_wrap=True)

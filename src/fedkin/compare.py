@@ -19,7 +19,7 @@ from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
 from fedkin.experiment import Experiment
 from fedkin.methods.local import alone, matched
-from fedkin.parts import Method
+from fedkin.parts import Method, Train
 from fedkin.play import Listener, cadence, run, running, versions
 from fedkin.results import files, metrics
 from fedkin.results.record import Run
@@ -160,12 +160,35 @@ def summarised(folder: Path, plan: list[Arm]) -> dict[str, Any]:
     if len(methods) == 1:
         summary: dict[str, Any] = next(iter(methods.values()))
     else:
-        summary = {"methods": methods, "against_local": {}}
+        summary = {"methods": methods, "against_local": {}, "cautions": uneven(compared(plan))}
         for name in methods:
             if LOCAL in methods and name != LOCAL:
                 summary["against_local"][name] = against(folder, plan, name)
     files.write_json(folder / "summary.json", summary)
     return summary
+
+
+def compared(plan: list[Arm]) -> list[Method]:
+    """The methods of a plan, each once."""
+    return list({arm.experiment.method.name: arm.experiment.method for arm in plan}.values())
+
+
+def uneven(methods: list[Method]) -> list[str]:
+    """Methods whose clients train otherwise than Local's, a sentence each: their gain over Local is not only theirs."""
+    alone = next((method for method in methods if method.name == LOCAL), None)
+    said = []
+    for method in methods if alone is not None else []:
+        theirs, ours = effort(method.train), effort(alone.train)  # type: ignore[union-attr]
+        if theirs != ours:
+            said.append(
+                f"{method.name} trains {theirs} a round, Local {ours}; set train.* alike before comparing the two."
+            )
+    return said
+
+
+def effort(train: Train) -> str:
+    how = f"{train.epochs} epoch(s)" if train.epochs else f"{train.steps} steps"
+    return f"{how} of batch {train.batch} at rate {train.eta:g}"
 
 
 def against(folder: Path, plan: list[Arm], name: str) -> dict[str, Any]:

@@ -104,6 +104,12 @@ class Study:
         """Of the methods that have a finished seed."""
         return {name: entry.summary for name, entry in self.entries.items() if entry.summary}
 
+    @property
+    def cautions(self) -> list[str]:
+        """What the comparison itself found to say, when it was summarised."""
+        path = self.folder / "summary.json"
+        return list(files.read_json(path).get("cautions", [])) if path.exists() else []
+
     @cached_property
     def finished(self) -> bool:
         return all(trial.summary is not None for trial in self.trials)

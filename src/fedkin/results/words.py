@@ -26,7 +26,7 @@ DEFINITIONS = {
     "best": "The largest of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
     "by validation": "The round whose validation accuracy was best. Only with a validation split.",
     "alone": "Local: every client trains on its own samples only and exchanges nothing. All clients train in every "
-    "round, with as many steps as a client of the compared method takes in a round in which it takes part.",
+    "round, each as a client of the first compared method trains in a round in which it takes part.",
     "better off, worse off": "Shares of clients whose post accuracy in the last round is above or below what they "
     "reach alone, counted client by client and seed by seed. The rest fare exactly the same.",
     "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
@@ -139,7 +139,7 @@ def cautions(study: Study) -> list[str]:
     for name, summary in study.summaries.items():
         if summary["dropped"]:
             said.append(f"{name}: {summary['dropped']} uploads were not finite and were not used.")
-    return said
+    return said + study.cautions
 
 
 def progress(trial: Trial) -> str:
