@@ -82,7 +82,8 @@ def start() -> Iterator[Start]:
         engine = kind(federation, module, method.train, seed, own=method.collaborate.own, **options)
         opened.append(engine)
         engine.prepare(method.train)
-        task = Task(federation.n, federation.train.sizes, rounds, engine.network.model, engine.network.loss)
+        net, own = engine.network, {"x": engine.x[:8], "y": engine.y[:8]}
+        task = Task(federation.n, federation.train.sizes, rounds, net.model, net.loss, own, net.logits)
         return engine, task, begun(method, task, seed)
 
     yield build

@@ -23,6 +23,7 @@ from fedkin.parts import Method, Train
 from fedkin.play import Listener, cadence, run, running, versions
 from fedkin.results import files, metrics
 from fedkin.results.record import Run
+from fedkin.round import begun
 
 LOCAL, MATCHED = "local", "local_matched"
 LEVEL = 0.05  # of the paired test that calls a difference a win
@@ -64,9 +65,10 @@ def shared_cadence(experiment: Experiment, methods: list[Method], federation: Fe
     """One cadence for all, so that the best of one method is not taken from more rounds than that of another. The model
     is built on the way, so that what cannot work is found before anything is written."""
     found = [experiment.evaluate_every or 1]
-    for method in methods[: 1 if experiment.evaluate_every else None]:
+    for method in methods:
         with running(replace(experiment, method=method), federation, None) as (engine, task, _):
             found.append(cadence(method, task, engine))
+            begun(method, task, experiment.seed)
     return experiment.evaluate_every or max(found)
 
 

@@ -32,13 +32,21 @@ class DataOptions:
     ] = None
     test: Annotated[float | None, option("Share of each client's samples held out for testing. [0.25]")] = None
     validation: Annotated[float | None, option("Share of each client's samples held out for validation. [0]")] = None
+    server_validation: Annotated[
+        int | None, option("Samples taken out before the partition for the server's own validation set. [0]")
+    ] = None
     data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]")] = None
     client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.")] = None
     target_column: Annotated[str | None, option("Own data: the column of the class.")] = None
 
     def given(self) -> dict[str, Any]:
         """What was said, by the names of `Data`."""
-        names = {"data_seed": "seed", "client_column": "client", "target_column": "target"}
+        names = {
+            "data_seed": "seed",
+            "server_validation": "server",
+            "client_column": "client",
+            "target_column": "target",
+        }
         said = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
         return {names.get(name, name): value for name, value in said.items() if value is not None}
 

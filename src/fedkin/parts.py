@@ -39,6 +39,7 @@ class Task:
     model: Model  # the initial model, common to all
     loss: Callable[[Model, Batch], Tensor]
     validation: Batch | None = None  # the server's own samples, if it has any
+    logits: Callable[[Model, Batch], Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ class Select(Part):
     """Who takes part this round?"""
 
     asks: ClassVar[tuple[str, ...]] = ()  # reports it needs of the clients, e.g. "loss"
+    surveys: ClassVar[bool] = False  # True: every client reports once, before round 1
     extends: ClassVar[bool] = True  # False where the schedule depends on the number of rounds
 
     def init(self, task: Task) -> Slot:
@@ -217,6 +219,9 @@ class Train(Part):
     elementwise: ClassVar[bool] = True
     batches_per_step: ClassVar[int] = 1
     draws: ClassVar[int] = 0  # uniform numbers a step needs, handed in as batch["draws"]
+    picks: ClassVar[str | None] = (
+        None  # a prepared model of which a random row comes with each batch, as "picked <name>"
+    )
     shared: ClassVar[str] = "model"  # the private model a client shows when asked for its current one
     also: ClassVar[dict[str, str]] = {}  # further private models to score: 'post-<name>' -> slot
 
@@ -227,8 +232,9 @@ class Train(Part):
         """The private models of a client before round 1; `own`: clients hold a model of their own between rounds."""
         return {"model": model} if own else {}
 
-    def prepare(self, x: Tensor, y: Tensor) -> Message | None:
-        """What a client sends once, before round 1; every client then finds the pool of all in what it is sent."""
+    def prepare(self, x: Tensor, y: Tensor, classes: int) -> Message | None:
+        """What a client sends once, before round 1, as rows; every client then finds the rows of all in what it is
+        sent."""
         return None
 
     def descents(self) -> tuple[Descent, ...]:

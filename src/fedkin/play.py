@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from fedkin.engines import ENGINES, Simulation
 from fedkin.engines.simulation import Score
 from fedkin.parts import Method, Task
 from fedkin.results import files, metrics, record
-from fedkin.round import Log, State, begun, judged, loop
+from fedkin.round import Log, State, begun, judged, loop, surveyed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,15 @@ class Playing:
             files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes | labels)
             files.write_json(self.place / "experiment.json", self.about)
         self.prepare()
-        return begun(self.experiment.method, self.task, self.experiment.seed)
+        return self.first()
+
+    def first(self) -> State:
+        """The server before round 1, after a survey where the selection asks for one."""
+        method = self.experiment.method
+        state, traffic = surveyed(method, self.task, self.engine, begun(method, self.task, self.experiment.seed))
+        for name, value in asdict(traffic).items():
+            self.before[name] += value
+        return state
 
     def prepare(self) -> None:
         """What clients exchange before round 1, where the method has it: up once, and down to everybody."""
@@ -194,9 +202,10 @@ class Playing:
         if found is None:
             self.recorder.cut({})
             self.recorder.forget(0)
-            return begun(self.experiment.method, self.task, self.experiment.seed)
+            return self.first()
         self.recorder.cut(found.lengths)
         self.recorder.forget(found.state.round)
+        self.first()  # only for what it cost
         device = self.engine.device
         self.engine.slots.restore(found.slots)
         self.time = dict(found.time)
@@ -316,7 +325,10 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
     )
     threads = experiment.threads or default_threads(engine)
     torch.set_num_threads(threads)
-    task = Task(federation.n, federation.train.sizes, experiment.rounds, engine.network.model, engine.network.loss)
+    own, net = federation.server, engine.network
+    validation = None if own is None else {"x": engine.x[own.to(engine.device)], "y": engine.y[own.to(engine.device)]}
+    sizes = federation.train.sizes
+    task = Task(federation.n, sizes, experiment.rounds, net.model, net.loss, validation, net.logits)
     try:
         yield engine, task, threads
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import torch
@@ -73,6 +73,21 @@ def begun(method: Method, task: Task, seed: int) -> State:
     """The server before round 1."""
     keep = method.keep.init(task, generator(seed, "keep"))
     return State(0, method.select.init(task), keep, method.collaborate.init(task))
+
+
+def surveyed(method: Method, task: Task, engine: Simulation, state: State) -> tuple[State, Traffic]:
+    """Before round 1 every client reports once, where the selection asks for it; and what that costs."""
+    traffic = Traffic()
+    if not method.select.surveys:
+        return state, traffic
+    everyone = torch.arange(task.n)
+    current = engine.current(everyone, method.train.shared) if method.collaborate.mixes_before else None
+    sent, _ = method.collaborate.send(state.collaborate, task, everyone, current)
+    reply = engine.survey(method.train, sent, everyone, method.select.asks)
+    gen, kept = generator(engine.seed, "observe"), torch.ones(task.n, dtype=torch.float64)
+    select = method.select.observe(state.select, task, sent, reply, kept, None, gen)
+    traffic.down(sent, tree.size([task.model])[0])
+    return replace(state, select=select), traffic
 
 
 def play(method: Method, task: Task, engine: Simulation, state: State, evaluates: bool = False) -> tuple[State, Log]:

@@ -14,7 +14,7 @@ from fedkin.parts import Objective
 from fedkin.select import Uniform
 from fedkin.train import APFL, MAML, SGD, Prox, TwoStreams
 
-DATA = fk.Data("digits", clients=6, seed=3)
+DATA = fk.Data("digits", clients=6, server=100, seed=3)
 WORK = {"steps": 5, "batch": 8}
 
 

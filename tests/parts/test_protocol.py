@@ -249,8 +249,8 @@ class Pooled(SGD):
 
     elementwise = False
 
-    def prepare(self, x: Tensor, y: Tensor) -> Message | None:
-        return {"pool": {"x": x.mean(0), "size": torch.tensor(float(len(y)))}}
+    def prepare(self, x: Tensor, y: Tensor, classes: int) -> Message | None:
+        return {"pool": {"x": x.mean(0)[None], "size": torch.tensor([float(len(y))])}}
 
     def begin(self, sent: Message | None, mine: Message) -> Message:
         assert sent is not None

@@ -1,6 +1,7 @@
 """collaborate: what does each client get back?"""
 
 from fedkin.collaborate.component_attention import ComponentAttention
+from fedkin.collaborate.control import Control
 from fedkin.collaborate.mean import Mean
 from fedkin.collaborate.mean_before import MeanBefore
 from fedkin.collaborate.message_passing import HeuristicMessagePassing, MessagePassing
@@ -9,6 +10,7 @@ from fedkin.collaborate.similarity_threshold import SimilarityThreshold
 
 __all__ = [
     "ComponentAttention",
+    "Control",
     "HeuristicMessagePassing",
     "Mean",
     "MeanBefore",

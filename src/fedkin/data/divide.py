@@ -25,6 +25,13 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
             f"{data.name} has no official test split; use holdout='split'.",
         )
         pool = pool[: samples.official]
+    server = None
+    if data.server:
+        require(
+            data.server < len(pool), f"{data.name} has {len(pool)} samples, so the server cannot have {data.server}."
+        )
+        taken = keyed(data.seed, "server").choice(len(pool), data.server, replace=False)
+        server, pool = torch.from_numpy(np.sort(pool[taken])), np.delete(pool, taken)
     shares, source = _shares(samples, data, entry, pool)
     left_out = tuple(name for name, rows in shares.items() if not len(rows))
     shares = {name: rows for name, rows in shares.items() if len(rows)}
@@ -37,7 +44,7 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
     test = [held for _, _, held in parts.values()]
     common = None
     if data.holdout == "official":
-        rest = np.arange(len(pool), len(samples.y))
+        rest = np.arange(samples.official or 0, len(samples.y))
         test = proportional(list(shares.values()), samples.y.numpy(), rest, samples.classes, data.seed)
         common = torch.from_numpy(rest)
     return Federation(
@@ -49,6 +56,7 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
         validation=Index.of([rows for _, rows, _ in parts.values()]) if data.validation else None,
         test=Index.of(test),
         common=common,
+        server=server,
         clients=tuple(shares),
         vocabulary=samples.vocabulary,
         left_out=left_out,

@@ -53,6 +53,7 @@ class Federation:
     test: Index
     validation: Index | None = None
     common: Tensor | None = None  # rows of the common test set, owned by no client
+    server: Tensor | None = None  # rows of the server's own validation set, owned by no client
     clients: tuple[str, ...] = ()  # what each client is called
     vocabulary: int | None = None  # number of tokens, for text
     left_out: tuple[str, ...] = ()  # clients without samples, named

@@ -125,6 +125,7 @@ class Data:
     that has the client's class proportions.
     `minimum`: fewest samples a client may have (dirichlet: reached by moving samples; natural: the others are dropped).
     `client`, `target`: the columns of own data that say whose a sample is and its class.
+    `server`: samples taken out before the partition, for the server's own validation set.
     `seed`: of everything random about the data; another one than the experiment's, so that seeds can share the data.
     """
 
@@ -138,6 +139,7 @@ class Data:
     minimum: int | None = None
     client: str | None = None
     target: str | None = None
+    server: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -173,9 +175,9 @@ class Data:
             require(not arguments, f"The dataset '{name}' takes no arguments; write '{name}', not '{self.name}'.")
 
     def _check_numbers(self) -> None:
-        for field, least in (("clients", 1), ("samples", 1), ("minimum", 0), ("seed", 0)):
+        for field, least in (("clients", 1), ("samples", 1), ("minimum", 0), ("server", 0), ("seed", 0)):
             value = getattr(self, field)
-            if value is None and field != "seed":
+            if value is None and field not in ("seed", "server"):
                 continue
             require(
                 isinstance(value, int) and not isinstance(value, bool) and value >= least,

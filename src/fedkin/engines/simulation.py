@@ -48,6 +48,7 @@ class Pass:
     count: np.ndarray  # (K, m) how many of them are real
     dropout: np.ndarray  # streams, (m,) uint64
     draws: np.ndarray  # streams, (m,) uint64
+    picks: np.ndarray  # streams, (m,) uint64
 
 
 class Simulation:
@@ -95,12 +96,19 @@ class Simulation:
         sent = []
         for client in range(self.federation.n):
             own = self.train_rows[self.starts[client] : self.starts[client + 1]]
-            message = part.prepare(self.x[own], self.y[own])
+            message = part.prepare(self.x[own], self.y[own], self.federation.classes)
             if message is None:
                 return 0, 0
             sent.append(message)
-        self.pool = {name: tree.stacked([message[name] for message in sent]) for name in sent[0]}
+        self.pool = {name: tree.joined([message[name] for message in sent]) for name in sent[0]}
         return tree.size(self.pool.values())
+
+    def survey(self, part: Train, sent: Sent, ids: Tensor, asks: tuple[str, ...]) -> Reply:
+        """What these clients report of what they are sent, without training."""
+        report = self.report(
+            part, self.message(sent, ids), torch.isin(ids, sent.ids), self.slots.read(ids), ids, 1, asks
+        )
+        return Reply(ids, {}, report)
 
     def train(
         self,
@@ -189,9 +197,12 @@ class Simulation:
             plan.count.T,
             rng.keys(self.seed, "dropout", round, who),
             rng.keys(self.seed, "draws", round, who),
+            rng.keys(self.seed, "picks", round, who),
         )
 
-    def batch(self, work: Pass, number: int, live: slice, draws: int = 0, masks: bool = True) -> Batch:
+    def batch(
+        self, work: Pass, number: int, live: slice, draws: int = 0, picks: str | None = None, masks: bool = True
+    ) -> Batch:
         """Batch `number` of the clients in `live`, stacked; 'weight' only where some batch is not full."""
         rows, count = work.rows[number, live], work.count[number, live]  # (m, width), (m,)
         width = rows.shape[1]
@@ -200,6 +211,11 @@ class Simulation:
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
         if draws:
             result["draws"] = torch.from_numpy(rng.uniform(work.draws[live], number * draws, draws)).to(self.device)
+        if picks is not None:
+            assert self.pool is not None
+            pooled = len(next(iter(self.pool[picks].values())))
+            at = torch.from_numpy((rng.uniform(work.picks[live], number, 1)[:, 0] * pooled).astype(np.int64))
+            result |= {f"picked {name}": value[at.to(self.device)] for name, value in self.pool[picks].items()}
         if masks:
             result |= self.drawn_masks(work.dropout[live], number, width)
         return result

@@ -3,16 +3,20 @@
 from collections.abc import Callable
 
 from fedkin.errors import unknown
+from fedkin.methods.adafl import adafl, attn, dyn_fedavg
 from fedkin.methods.apfl import apfl
 from fedkin.methods.ditto import ditto
 from fedkin.methods.fedacs import fedacs
 from fedkin.methods.fedamp import fedamp, heurfedamp
 from fedkin.methods.fedavg import fedavg
 from fedkin.methods.fedmcsa import fedavg_mcsa, fedmcsa, fedmcsa_official, fedmcsa_without_mcsa, pfedme_mcsa
+from fedkin.methods.fedmix import fedmix
 from fedkin.methods.fedprox import fedprox
 from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedme import pfedme
+from fedkin.methods.scaffold import scaffold
+from fedkin.methods.valued import active, sfedavg
 from fedkin.parts import Method
 
 METHODS: dict[str, Callable[..., Method]] = {
@@ -34,6 +38,13 @@ METHODS: dict[str, Callable[..., Method]] = {
         perfedavg,
         ditto,
         apfl,
+        adafl,
+        attn,
+        dyn_fedavg,
+        scaffold,
+        fedmix,
+        active,
+        sfedavg,
     )
 }
 

@@ -1,5 +1,9 @@
 """select: who takes part this round?"""
 
+from fedkin.select.attention import Attention
+from fedkin.select.schedule import Constant, Listed, Steps
+from fedkin.select.shapley import Shapley
 from fedkin.select.uniform import Uniform
+from fedkin.select.valuation import Active
 
-__all__ = ["Uniform"]
+__all__ = ["Active", "Attention", "Constant", "Listed", "Shapley", "Steps", "Uniform"]

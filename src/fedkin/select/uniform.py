@@ -1,18 +1,13 @@
 """Distinct clients, each as likely as any other."""
 
 from dataclasses import dataclass
-from math import floor
 
 import torch
 from torch import Tensor
 
 from fedkin.errors import require
 from fedkin.parts import Select, Slot, Task
-
-
-def whole(fraction: float, n: int) -> int:
-    """round_half_up(fraction * n), at least 1 and at most n; the small term mends 0.29 * 100 = 28.999..."""
-    return min(n, max(1, floor(fraction * n + 0.5 + 1e-9)))
+from fedkin.select.schedule import whole
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,71 @@
+"""Active federated learning (Goetz et al. 2019): clients with a high loss are drawn more often.
+
+Called *active* here, because AFL also names agnostic federated learning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedkin.core.tree import Model
+from fedkin.errors import require
+from fedkin.parts import Reply, Select, Sent, Slot, Task
+from fedkin.select.draw import drawn
+from fedkin.select.schedule import fair, whole
+
+
+@dataclass(frozen=True)
+class Active(Select):
+    """v_i = sqrt(n_i) times the mean loss of client i at the model it received; the last one known counts.
+
+    The floor(alpha1 n) smallest values have no chance; of m clients, ceil((1 - alpha3) m) are drawn in proportion to
+    exp(alpha2 v), the rest uniformly. Before round 1 every client reports its loss once, and that is counted.
+    """
+
+    asks: ClassVar[tuple[str, ...]] = ("loss",)
+    surveys: ClassVar[bool] = True
+
+    alpha1: float = 0.75
+    alpha2: float = 0.01
+    alpha3: float = 0.1
+    fraction: float = 0.1
+
+    def __post_init__(self) -> None:
+        fair(self.fraction)
+        for name in ("alpha1", "alpha3"):
+            value = getattr(self, name)
+            require(0 <= value <= 1, f"select.{name} must be from 0 to 1, not {value}.")
+        require(self.alpha2 >= 0, f"select.alpha2 cannot be negative, and is {self.alpha2}.")
+
+    def init(self, task: Task) -> Slot:
+        return {"values": torch.full((task.n,), -torch.inf, dtype=torch.float64)}
+
+    def share(self, task: Task) -> float:
+        return whole(self.fraction, task.n) / task.n
+
+    def __call__(self, slot: Slot, task: Task, round: int, gen: torch.Generator) -> tuple[Tensor, Slot]:
+        m, values = whole(self.fraction, task.n), slot["values"].clone()
+        values[values.argsort(stable=True)[: int(self.alpha1 * task.n)]] = -torch.inf
+        chance = torch.where(values.isfinite(), torch.exp(self.alpha2 * (values - values.max())), 0.0)
+        first = drawn(chance, ceil((1 - self.alpha3) * m), gen) if values.isfinite().any() else torch.zeros(0).long()
+        others = torch.ones(task.n, dtype=torch.float64).index_fill(0, first, 0.0)
+        rest = drawn(others, m - len(first), gen) if m > len(first) else first[:0]
+        return torch.cat([first, rest]).sort().values, slot
+
+    def observe(
+        self,
+        slot: Slot,
+        task: Task,
+        sent: Sent,
+        reply: Reply,
+        kept: Tensor,
+        after: Model | None,
+        gen: torch.Generator,
+    ) -> Slot:
+        found = reply.report["size"].sqrt() * reply.report["loss"]
+        return {"values": slot["values"].index_copy(0, reply.ids, found.double())}

@@ -1,0 +1,41 @@
+"""SCAFFOLD's client (Karimireddy et al. 2020): each step is corrected by how its gradients differ from all others'."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fedkin.core import tree
+from fedkin.core.tree import Message, Model
+from fedkin.parts import Descent, Work
+from fedkin.train.sgd import SGD
+
+
+def reach(steps: Tensor, momentum: float) -> Tensor:
+    """K_eff: how many plain steps of a constant gradient K steps with momentum are worth (A-D7)."""
+    if momentum == 0:
+        return steps
+    return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
+
+
+@dataclass(frozen=True)
+class Scaffold(SGD):
+    """y <- y - eta (g(y) - c_i + c);  c_i <- c_i - c + (W - y) / (eta K_eff)  (option II).
+
+    c comes down with W, the change of c_i goes up with y: two models each way. c_i starts at zero.
+    """
+
+    def slots(self, model: Model, own: bool) -> Message:
+        return super().slots(model, own) | {"control": tree.zeros(model)}
+
+    def descents(self) -> tuple[Descent, ...]:
+        return (Descent("model", plus=("all",), minus=("mine",), momentum=self.momentum, decay=self.weight_decay),)
+
+    def begin(self, sent: Message | None, mine: Message) -> Message:
+        assert sent is not None
+        return self.rested({"model": sent["model"], "all": sent["control"], "mine": mine["control"]})
+
+    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
+        assert sent is not None
+        scale = 1.0 / (work.rate * reach(work.steps, self.momentum))
+        change = tree.mapped(lambda w, y, c: scale * (w - y) - c, sent["model"], carry["model"], sent["control"])
+        return {"control": tree.added(mine["control"], change)}, {"model": carry["model"], "control": change}
