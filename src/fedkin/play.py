@@ -54,6 +54,15 @@ class Result:
     folder: Path | None = None
     finished: bool = True
 
+    def rounds_to(self, target: float, kind: str = "global", average: str = "micro") -> int | None:
+        """The first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
+        return metrics.rounds_to(target, metrics.every_round(self.rounds, kind, average))
+
+    def cost_to(self, target: float, kind: str = "global", average: str = "micro") -> float | None:
+        """Model uploads until then, that round included."""
+        uploads = [line["uploads"] for line in self.rounds]
+        return metrics.cost_to(target, metrics.every_round(self.rounds, kind, average), uploads)
+
     def clients(self) -> pd.DataFrame:
         """A row a client: its name, sizes, and its last accuracy of every kind."""
         import pandas as pd
@@ -275,10 +284,16 @@ class Playing:
     def summary(self, state: State) -> dict[str, Any]:
         self.time["total_s"] = time.monotonic() - self.began
         clients = {kind: score for kind, score in self.last.items() if len(score.count) > 1}
+        scored = [line for line in self.lines if "accuracy" in line]
         return {
             "method": self.experiment.method.name,
             "accuracy": metrics.accuracy(self.lines),
             "fairness": {kind: metrics.fairness(score.accuracy.numpy()) for kind, score in clients.items()},
+            "stability": {
+                kind: metrics.stability([line["accuracy"][kind]["micro"] for line in scored])
+                for kind, values in (scored[-1]["accuracy"] if scored else {}).items()
+                if "/" not in kind and values["micro"] is not None
+            },
             "cost": metrics.cost(self.lines, self.before),
             "time": {name: round(value, 3) for name, value in self.time.items()},
             "rounds": state.round,

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fedkin.errors import BadInput
+
 AVERAGES = ("macro", "micro")
 STATISTICS = ("last", "last10", "best", "validated")
 
@@ -90,3 +92,36 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         "seeds": [seed for s in summaries for seed in s["seeds"]],
         "experiment": summaries[0]["experiment"],
     }
+
+
+WINDOW = 5  # rounds whose mean must pass a target
+TAIL = 50  # rounds over which stability is taken
+
+
+def rounds_to(target: float, values: list[float]) -> int | None:
+    """The first round t >= 5 at which the mean over rounds t-4 .. t is above the target; None if there is none.
+    `values` are the accuracies of every round, from the first."""
+    means = np.convolve(values, np.full(WINDOW, 1.0 / WINDOW), mode="valid") if len(values) >= WINDOW else np.zeros(0)
+    above = np.flatnonzero(means > target)
+    return int(above[0]) + WINDOW if len(above) else None
+
+
+def cost_to(target: float, values: list[float], uploads: list[float]) -> float | None:
+    """Model uploads in the rounds up to the one at which the target is reached, that one included."""
+    reached = rounds_to(target, values)
+    return None if reached is None else float(sum(uploads[:reached]))
+
+
+def stability(values: list[float]) -> float | None:
+    """The standard deviation of the accuracy over the last 50 scored rounds: smaller is steadier."""
+    return float(np.std(values[-TAIL:])) if len(values) > 1 else None
+
+
+def every_round(lines: list[dict[str, Any]], kind: str, average: str) -> list[float]:
+    """The accuracies of a run that was scored in every round."""
+    if any("accuracy" not in line for line in lines):
+        raise BadInput("Rounds to a target are counted only where every round is scored; use --evaluate-every 1.")
+    found = [line["accuracy"].get(kind, {}).get(average) for line in lines]
+    if any(value is None for value in found):
+        raise BadInput(f"This run has no {average} accuracy of the kind '{kind}'.")
+    return found

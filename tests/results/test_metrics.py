@@ -1,0 +1,63 @@
+"""Statistics by hand."""
+
+import numpy as np
+import pytest
+
+import fedkin as fk
+from fedkin.results import metrics
+
+
+def lines(values: list[float], checks: list[float] | None = None) -> list[dict]:
+    found = [{"accuracy": {"post": {"macro": value, "micro": value / 2}}} for value in values]
+    for line, check in zip(found, checks or [], strict=False):
+        line["accuracy"]["post/validation"] = {"macro": check, "micro": check}
+    return found
+
+
+def test_last_last10_best_and_validated() -> None:
+    values = [0.1 * i for i in range(8)] + [0.9, 0.2, 0.3, 0.4]
+    found = metrics.accuracy([{"round": 0}, *lines(values)])["post"]["macro"]
+    assert found == {"last": 0.4, "last10": pytest.approx(np.mean(values[-10:])), "best": 0.9, "validated": None}
+    checks = [0.0] * 12
+    checks[3] = 1.0
+    assert metrics.accuracy(lines(values, checks))["post"]["macro"]["validated"] == pytest.approx(values[3])
+    assert list(metrics.accuracy(lines(values, checks))) == ["post"]
+
+
+def test_fairness() -> None:
+    clients = np.array([0.5, np.nan, *np.linspace(0.6, 0.95, 19)])
+    found = metrics.fairness(clients)
+    assert found["worst10"] == pytest.approx((0.5 + 0.6) / 2)
+    assert found["std_clients"] == pytest.approx(np.nanstd(clients))
+
+
+def test_rounds_to_is_the_papers_rule() -> None:
+    values = [0.9, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
+    assert metrics.rounds_to(0.89, values) == 7
+    assert metrics.rounds_to(0.9, [0.9] * 8) is None, "strictly above"
+    assert metrics.rounds_to(0.5, [0.9] * 4) is None, "not before the fifth round"
+    assert metrics.rounds_to(0.5, [0.9] * 5) == 5
+    assert metrics.cost_to(0.89, values, [10.0] * 4 + [20.0] * 4) == 100.0
+
+
+def test_rounds_to_needs_every_round() -> None:
+    data = fk.Data("digits", clients=4)
+    result = fk.run(fk.Experiment(fk.methods.fedavg(count=2), data, rounds=8, evaluate_every=1))
+    accuracies = [line["accuracy"]["global"]["micro"] for line in result.rounds]
+    assert result.rounds_to(0.2) == metrics.rounds_to(0.2, accuracies)
+    assert result.cost_to(0.2) == 2 * result.rounds_to(0.2)
+    assert result.summary["stability"]["global"] == pytest.approx(np.std(accuracies))
+    seldom = fk.run(fk.Experiment(fk.methods.fedavg(count=2), data, rounds=8, evaluate_every=2))
+    with pytest.raises(fk.BadInput, match="--evaluate-every 1"):
+        seldom.rounds_to(0.2)
+
+
+def test_seeds_are_merged_as_mean_and_standard_deviation() -> None:
+    data = fk.Data("digits", clients=4)
+    both = [fk.run(fk.Experiment(fk.methods.local(), data, rounds=2, seed=seed)).summary for seed in (0, 1)]
+    merged = metrics.merged(both)
+    values = [summary["accuracy"]["post"]["macro"]["last"] for summary in both]
+    assert merged["accuracy"]["post"]["macro"]["last"] == pytest.approx(np.mean(values))
+    assert merged["spread"]["post"]["macro"]["last"] == pytest.approx(np.std(values, ddof=1))
+    assert merged["seeds"] == [0, 1]
+    assert metrics.merged(both[:1])["spread"] == {}
