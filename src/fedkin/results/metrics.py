@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -101,9 +102,8 @@ TAIL = 50  # rounds over which stability is taken
 def rounds_to(target: float, values: list[float]) -> int | None:
     """The first round t >= 5 at which the mean over rounds t-4 .. t is above the target; None if there is none.
     `values` are the accuracies of every round, from the first."""
-    means = np.convolve(values, np.full(WINDOW, 1.0 / WINDOW), mode="valid") if len(values) >= WINDOW else np.zeros(0)
-    above = np.flatnonzero(means > target)
-    return int(above[0]) + WINDOW if len(above) else None
+    ends = range(WINDOW, len(values) + 1)
+    return next((t for t in ends if fsum(values[t - WINDOW : t]) / WINDOW > target), None)
 
 
 def cost_to(target: float, values: list[float], uploads: list[float]) -> float | None:
