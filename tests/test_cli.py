@@ -166,6 +166,12 @@ BAD = {
     "resume without a folder": (["run", "fedavg", *QUICK, "--resume"], "--out"),
     "a missing experiment file": (["run", "gone.json"], "gone.json"),
     "report on nothing": (["report", "nowhere"], "nowhere"),
+    "an infinite rate": (["run", "fedavg", *QUICK, "--set", "train.eta=Infinity"], "finite"),
+    "half a client": (["run", "fedavg", *QUICK, "--set", "select.count=2.5"], "count"),
+    "a name that is a path": (["run", "fedavg", *QUICK, "--set", "name=../up"], "name"),
+    "another device": (["run", "fedavg", *QUICK, "--device", "meta"], "cpu or cuda"),
+    "a comparison without tests": (["compare", "fedavg", "--data", "digits", "--test", "0"], "test samples"),
+    "S-FedAvg without samples": (["run", "sfedavg", *QUICK], "--server-validation"),
     "no such device": (["run", "fedavg", *QUICK, "--device", "abacus"], "abacus"),
 }
 
@@ -272,3 +278,73 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "Go on with: fedkin run --resume here" in error
     assert list((tmp_path / "here" / "local" / "seed-0" / "checkpoints").glob("*.json"))
+
+
+def test_resume_says_what_differs_and_changes_nothing(fedkin, tmp_path: Path) -> None:
+    fedkin("run", "fedavg", *QUICK, "--out", "here")
+    before = {p: p.read_bytes() for p in (tmp_path / "here").rglob("*") if p.is_file()}
+    for words, sentence in [
+        (["run", "fedavg", *QUICK, "--out", "here", "--resume", "--set", "train.eta=0.5"], "method.train.eta is 0.02"),
+        (["run", "fedavg", *QUICK, "--out", "here", "--resume", "--seeds", "5,6"], "holds fedavg seed 0, not"),
+        (["run", "local", *QUICK, "--out", "here", "--resume"], "holds fedavg seed 0, not local"),
+        (["run", "here", "--resume", "--model", "dnn:3", "--set", "train.eta=9"], "leave --model, --set out"),
+        (["run", "here", "--resume", "--rounds", "2"], "ask for more"),
+        (["run", "nowhere", "--resume"], "no folder nowhere"),
+    ]:
+        outcome = fedkin(*words)
+        assert outcome.code == 2, outcome.out
+        assert sentence in outcome.err
+    assert {p: p.read_bytes() for p in (tmp_path / "here").rglob("*") if p.is_file()} == before
+
+
+def test_a_stopped_extension_is_not_forgotten(fedkin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fedkin("compare", "fedavg", *QUICK, "--out", "here")
+    heard = cli.Progress.listener
+
+    def stops(self, arm, number, of):  # the second arm is stopped two rounds after it went on
+        ear = heard(self, arm, number, of)
+        return (lambda tick: ear(tick) and tick.round < 6) if number == 2 else ear
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cli.Progress, "listener", stops)
+        assert fedkin("run", "here", "--resume", "--rounds", "10").code == 130
+    assert fedkin("run", "here", "--resume").code == 0
+    summary = json.loads((tmp_path / "here" / "summary.json").read_text())
+    assert [method["rounds"] for method in summary["methods"].values()] == [10, 10]
+    assert Run(tmp_path / "here" / "fedavg" / "seed-0").experiment["rounds"] == 10
+
+
+def test_resume_notices_other_data(fedkin, tmp_path: Path) -> None:
+    rows = [f"{i % 3},{i % 2},{i * 0.1}" for i in range(60)]
+    (tmp_path / "own.csv").write_text("client,label,x\n" + "\n".join(rows) + "\n")
+    assert fedkin("run", "local", "--data", "own.csv", "--rounds", "2", "--out", "here").code == 0
+    (tmp_path / "own.csv").write_text("client,label,x\n" + "\n".join(rows[:-1]) + "\n2,1,7.7\n")
+    outcome = fedkin("run", "here", "--resume", "--rounds", "4")
+    assert outcome.code == 2
+    assert "data are not those" in outcome.err
+
+
+def test_default_folders_are_never_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    experiment = cli.Experiment.built({"method": "fedavg"})
+    assert cli.fresh_folder("fedavg", experiment) != cli.fresh_folder("fedavg", experiment)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['seeds = "a"', "seeds = -1", "seeds = 2.5", 'seed = "x"', "seeds = [0, 0]", 'slot_memory = "a"', "engine = 3"],
+)
+def test_a_toml_file_with_a_bad_value_is_one_sentence(fedkin, tmp_path: Path, line: str) -> None:
+    (tmp_path / "e.toml").write_text(f'method = "fedavg"\n{line}\n[data]\nname = "digits"\n')
+    outcome = fedkin("run", "e.toml")
+    assert outcome.code == 2
+    assert len(outcome.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", ['{"arms": 5}', "[]", '{"arms": []}', "{"])
+def test_a_damaged_plan_is_one_sentence(fedkin, tmp_path: Path, content: str) -> None:
+    fedkin("run", "fedavg", *QUICK, "--out", "here")
+    (tmp_path / "here" / "plan.json").write_text(content)
+    outcome = fedkin("run", "here", "--resume")
+    assert outcome.code == 2
+    assert len(outcome.err.strip().splitlines()) == 1

@@ -175,3 +175,26 @@ def test_written_files_are_whole_or_absent(tmp_path: Path, monkeypatch: pytest.M
         files.write_json(path, {"new": 2})
     assert json.loads(path.read_text()) == {"old": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["summary.json"]
+
+
+def test_a_folder_that_holds_a_run_is_not_run_into_again(tmp_path: Path) -> None:
+    fk.run(small(4), tmp_path / "run")
+    before = (tmp_path / "run" / "rounds.jsonl").read_bytes()
+    with pytest.raises(fk.BadInput, match="holds a run already"):
+        fk.run(small(4), tmp_path / "run")
+    with pytest.raises(fk.BadInput, match=r"seed is 0 there and 5 here"):
+        fk.run(replace(small(4), seed=5), tmp_path / "run", resume=True)
+    with pytest.raises(fk.BadInput, match=r"another experiment"):
+        fk.run(small(4, fk.methods.local()), tmp_path / "run", resume=True)
+    with pytest.raises(fk.BadInput, match="not a run"):
+        fk.run(small(4), tmp_path / "nowhere", resume=True)
+    assert (tmp_path / "run" / "rounds.jsonl").read_bytes() == before
+    assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_an_off_cadence_last_round_does_not_count_once_the_run_is_longer(tmp_path: Path) -> None:
+    part, whole = (replace(small(rounds), evaluate_every=3) for rounds in (5, 9))
+    fk.run(part, tmp_path / "part")
+    longer = fk.run(whole, tmp_path / "part", resume=True)
+    straight = fk.run(whole, tmp_path / "whole")
+    assert longer.summary["accuracy"] == straight.summary["accuracy"]

@@ -7,7 +7,9 @@ import json
 import os
 import sys
 import tomllib
+from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +30,7 @@ from fedkin.progress import Progress
 from fedkin.results import files
 from fedkin.results.table import accuracy_table, comparison_table
 
+WRITING = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")}
 WIDTH = 118  # columns a comparison needs; a narrower terminal wraps its lines rather than losing numbers
 
 app = typer.Typer(
@@ -59,7 +62,7 @@ def run(target: Target, options: RunOptions) -> None:
 
     fedkin run fedavg --data mnist --partition dirichlet:0.5 --clients 20 --model dnn:100 --rounds 50
     """
-    if options.resume and options.out is None and Path(target).is_dir():
+    if options.resume and options.out is None and target not in METHODS:
         resumed(Path(target), options)
         return
     experiment, seeds = read(target, options)
@@ -74,7 +77,7 @@ def compare(targets: Targets, options: RunOptions) -> None:
 
     fedkin compare fedavg fedprox --data synthetic --rounds 200 --seeds 3
     """
-    if options.resume and options.out is None and len(targets) == 1 and Path(targets[0]).is_dir():
+    if options.resume and options.out is None and len(targets) == 1 and targets[0] not in METHODS:
         resumed(Path(targets[0]), options)
         return
     settings = options.settings or []
@@ -113,23 +116,25 @@ def from_file(path: Path) -> dict[str, Any]:
 
 
 def seeds_of(text: str | None, stored: dict[str, Any]) -> list[int]:
-    if text is None:
-        several = stored.pop("seeds", None)
-        return (
-            several if isinstance(several, list) else list(range(several)) if several else [int(stored.get("seed", 0))]
-        )
-    try:
-        numbers = [int(word) for word in text.split(",") if word.strip()]
-    except ValueError:
-        raise BadInput(f"--seeds takes a number of seeds (3) or a list of them (0,5,7), not '{text}'.") from None
-    if len(numbers) == 1 and "," not in text:
-        require(numbers[0] >= 1, f"--seeds must be at least 1, not {text}.")
-        return list(range(numbers[0]))
+    """From the option, or from a file's `seeds` (a number or a list) or `seed`."""
+    several = stored.pop("seeds", None)
+    if text is not None:
+        try:
+            numbers = [int(word) for word in text.split(",") if word.strip()]
+        except ValueError:
+            raise BadInput(f"--seeds takes a number of seeds (3) or a list of them (0,5,7), not '{text}'.") from None
+        several = numbers if "," in text or len(numbers) != 1 else numbers[0]
+    if several is None:
+        several = [stored.get("seed", 0)]
+    if isinstance(several, int) and not isinstance(several, bool):
+        require(several >= 1, f"--seeds must be at least 1, not {several}.")
+        return list(range(several))
+    whole = isinstance(several, list) and all(isinstance(n, int) and not isinstance(n, bool) for n in several)
     require(
-        numbers and min(numbers) >= 0 and len(set(numbers)) == len(numbers),
-        f"--seeds: '{text}' is not a list of different seeds.",
+        whole and several and min(several) >= 0 and len(set(several)) == len(several),
+        f"Seeds are a number of them, or a list of different whole numbers from 0, not {several!r}.",
     )
-    return numbers
+    return list(several)
 
 
 def has(method: Method, path: str) -> bool:
@@ -147,34 +152,48 @@ def applied(method: Method, settings: list[str], several: bool) -> Method:
 
 
 def start(methods: list[Method], experiment: Experiment, seeds: list[int], options: RunOptions, name: str) -> None:
-    folder = options.out or fresh_folder(name, experiment)
-    busy = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    full = f"{folder} exists already; choose another --out, or add --resume to go on with it."
-    require(options.resume or not busy, full)
+    """Check everything that can be checked, then make the folder and play."""
+    out = options.out
+    busy = out is not None and out.exists() and (not out.is_dir() or any(out.iterdir()))
+    require(
+        options.resume or not busy, f"{out} exists already; choose another --out, or add --resume to go on with it."
+    )
     if options.resume:
         where = "--resume needs the folder of the run: give it with --out, or in place of the method."
-        require(options.out is not None, where)
-        comparing.stored_plan(folder)
+        require(out is not None, where)
+    stored = comparing.stored_plan(out) if options.resume and out is not None else []
     federation = comparing.federation_of(experiment)
+    tests = int(federation.test.sizes.sum())
+    require(len(methods) == 1 or tests, "A comparison needs test samples, and no client has any; raise --test.")
     every = comparing.shared_cadence(experiment, methods, federation)
-    plan = comparing.arms(replace(experiment, evaluate_every=every), methods, seeds, folder)
-    if not options.resume:
-        comparing.write_plan(folder, plan)
-    finish(plan, folder, federation, options)
+    if stored and experiment.evaluate_every is None:
+        every = stored[0].experiment.evaluate_every or every
+    experiment = replace(experiment, evaluate_every=every)
+    if stored:
+        comparing.agreed(stored, comparing.arms(experiment, methods, seeds, out or Path()))
+    folder = out or fresh_folder(name, experiment)
+    finish(comparing.arms(experiment, methods, seeds, folder), folder, federation, options)
 
 
 def resumed(folder: Path, options: RunOptions) -> None:
     """Go on with what a folder set out to do."""
     inner = folder.parent.parent if (folder / "experiment.json").exists() else folder
-    plan = comparing.stored_plan(inner)
-    if options.rounds is not None:
-        plan = [comparing.Arm(replace(arm.experiment, rounds=options.rounds), arm.folder) for arm in plan]
+    said = [*options.given(), *options.given_plainly(), *(["set"] if options.settings else [])]
+    said += [name for name in ("data", "seeds") if getattr(options, name) is not None]
+    other = sorted({name.replace("_", "-") for name in said} - {"rounds"})
+    fixed = f"{inner} says itself what it runs; leave --{', --'.join(other)} out, or give the method and --out."
+    require(not other, fixed)
+    stored = comparing.stored_plan(inner)
+    rounds = options.rounds
+    plan = [comparing.Arm(replace(a.experiment, rounds=rounds or a.experiment.rounds), a.folder) for a in stored]
+    comparing.agreed(stored, plan)
     finish(plan, inner, comparing.federation_of(plan[0].experiment), options)
 
 
 def finish(plan: list[comparing.Arm], folder: Path, federation: Federation, options: RunOptions) -> None:
     """Play a plan to its end, and show what came out."""
     screen = Console(stderr=True)
+    comparing.write_plan(folder, plan)
     with Progress(screen, plan) as progress:
         for sentence in comparing.uneven(comparing.compared(plan)):
             progress.warn(sentence)
@@ -182,7 +201,6 @@ def finish(plan: list[comparing.Arm], folder: Path, federation: Federation, opti
     if not done:
         screen.print(f"Stopped and saved. Go on with: fedkin run --resume {folder}", highlight=False, soft_wrap=True)
         raise typer.Exit(130)
-    comparing.write_plan(folder, plan)
     summary = comparing.summarised(folder, plan)
     if options.as_json:
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
@@ -207,10 +225,12 @@ def written_report(folder: Path, screen: Console) -> Path | None:
 def fresh_folder(name: str, experiment: Experiment) -> Path:
     data = experiment.data.name if isinstance(experiment.data, Data) else "data"
     word = "".join(c if c.isalnum() else "-" for c in Path(data).stem).strip("-")
-    number = 1
-    while (folder := Path("runs") / f"{name}-{word}-{number}").exists():
-        number += 1
-    return folder
+    for number in count(1):
+        folder = Path("runs") / f"{name}-{word}-{number}"
+        with suppress(FileExistsError):  # taken, perhaps this very moment, by another command
+            folder.mkdir(parents=True)
+            return folder
+    raise AssertionError("numbers do not end")
 
 
 @app.command()
@@ -220,7 +240,7 @@ def methods() -> None:
     for name in METHODS:
         method = named(name)
         table.add_row(name, *(shown(getattr(method, part)) for part in ("select", "train", "keep", "collaborate")))
-    console = Console()
+    console = Console(width=max(WIDTH, Console().width))
     console.print(table)
     console.print("Change a field with --set, as in: fedkin run fedavg --set train.eta=0.1 --set select.fraction=0.2")
 
@@ -289,7 +309,15 @@ def main() -> None:
     except click.ClickException as error:
         code = complained(error.format_message())
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR):
+        if error.errno not in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EACCES,
+            errno.EROFS,
+            errno.ENOTDIR,
+            errno.EEXIST,
+            errno.EISDIR,
+        ):
             raise
         where = f" at {error.filename}" if error.filename else ""
         advice = (

@@ -19,10 +19,11 @@ from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
 from fedkin.experiment import Experiment
 from fedkin.methods.local import alone, matched
-from fedkin.parts import Method, Train
-from fedkin.play import Listener, cadence, run, running, versions
+from fedkin.parts import Method
+from fedkin.play import Listener, cadence, run, running
 from fedkin.results import files, metrics
 from fedkin.results.record import Run
+from fedkin.resume import FREE, check_rounds, difference
 from fedkin.round import begun
 
 LOCAL, MATCHED = "local", "local_matched"
@@ -40,7 +41,7 @@ class Arm:
     def done(self) -> bool:
         """Finished, and with as many rounds as are asked for now."""
         path = self.folder / "summary.json"
-        return path.exists() and files.read_json(path)["rounds"] >= self.experiment.rounds
+        return path.exists() and files.read_json(path).get("rounds") == self.experiment.rounds
 
 
 def arms(experiment: Experiment, methods: list[Method], seeds: list[int], folder: Path) -> list[Arm]:
@@ -85,48 +86,11 @@ def play(
         if arm.done:
             continue
         goes_on = resume and (arm.folder / "experiment.json").exists()
-        if goes_on:
-            check_resumable(arm, warn)
         ear = listener(arm, number, len(plan))
         result = run(arm.experiment, arm.folder, resume=goes_on, listen=ear, warn=warn, federation=federation)
         if not result.finished:
             return False
     return True
-
-
-def check_resumable(arm: Arm, warn: Callable[[str], None]) -> None:
-    """The folder holds this very experiment, but for its number of rounds, where the schedule allows another."""
-    try:
-        stored = Run(arm.folder).experiment
-    except files.Damaged as error:
-        raise BadInput(f"{arm.folder} cannot be resumed: {error}.") from error
-    asked, resolved = arm.experiment.described(), stored.pop("resolved", {})
-    free = ("rounds", "evaluate_every", "chunk", "threads", "slot_memory")
-    for name in asked:
-        if name not in free and stored.get(name) != asked[name]:
-            raise BadInput(
-                f"{arm.folder} holds another experiment ({name} differs: {short(stored.get(name))} there, "
-                f"{short(asked[name])} here); choose another --out."
-            )
-    if stored["rounds"] != asked["rounds"]:
-        require(
-            asked["rounds"] > stored["rounds"],
-            f"{arm.folder} was begun for {stored['rounds']} rounds; ask for more, not {asked['rounds']}.",
-        )
-        require(
-            arm.experiment.method.select.extends,
-            f"The schedule of {arm.experiment.method.name} depends on the number of rounds, so a run of "
-            f"{stored['rounds']} cannot be continued to {asked['rounds']}; start it anew.",
-        )
-    for name, now in versions().items():
-        then = resolved.get("versions", {}).get(name)
-        if then != now:
-            warn(f"This run was begun with {name} {then} and goes on with {now}; its last digits may differ.")
-
-
-def short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def stored_arms(folder: Path) -> list[Path]:
@@ -139,11 +103,32 @@ def stored_arms(folder: Path) -> list[Path]:
 def stored_plan(folder: Path) -> list[Arm]:
     """What the runs in a folder set out to do, as they wrote it down when they began."""
     require(folder.is_dir(), f"There is no folder {folder} to resume; run without --resume to begin there.")
-    plan = files.read_json(folder / "plan.json") if (folder / "plan.json").exists() else None
-    require(plan is not None, f"{folder} is not a run of fedkin (it has no plan.json), so it cannot be resumed.")
-    assert plan is not None
+    require((folder / "plan.json").exists(), f"{folder} is not a run of fedkin (it has no plan.json) to be resumed.")
+    plan = files.read_json(folder / "plan.json")
+    whole = isinstance(plan, dict) and isinstance(plan.get("arms"), list) and plan["arms"]
+    require(whole, f"{folder / 'plan.json'} is damaged, so the run cannot be resumed; start it anew elsewhere.")
     experiments = [Experiment.built(value) for value in plan["arms"]]
     return [Arm(e, folder / e.method.name / f"seed-{e.seed}") for e in experiments]
+
+
+def agreed(stored: list[Arm], asked: list[Arm]) -> None:
+    """What is asked for is what the folder set out to do, but for the number of rounds."""
+    there, here = (
+        {(a.experiment.method.name, a.experiment.seed): a.experiment for a in plan} for plan in (stored, asked)
+    )
+    folder = stored[0].folder.parent.parent
+    names = [", ".join(f"{name} seed {seed}" for name, seed in plan) for plan in (there, here)]
+    require(there.keys() == here.keys(), f"{folder} holds {names[0]}, not {names[1]}; choose another --out.")
+    for key, experiment in here.items():
+        old, new = there[key].described(), experiment.described()
+        for name in new:
+            if name not in FREE and (found := difference(old[name], new[name], name)):
+                path, then, now = found
+                raise BadInput(
+                    f"{folder} holds another experiment ({path} is {then!r} there and {now!r} here); choose another "
+                    "--out."
+                )
+        check_rounds(folder, there[key].rounds, experiment)
 
 
 def write_plan(folder: Path, plan: list[Arm]) -> None:
@@ -177,10 +162,10 @@ def compared(plan: list[Arm]) -> list[Method]:
 
 def uneven(methods: list[Method]) -> list[str]:
     """Methods whose clients train otherwise than Local's, a sentence each: their gain over Local is not only theirs."""
-    alone = next((method for method in methods if method.name == LOCAL), None)
+    local = next((method for method in methods if method.name == LOCAL), None)
     said = []
-    for method in methods if alone is not None else []:
-        theirs, ours = effort(method.train), effort(alone.train)  # type: ignore[union-attr]
+    for method in methods if local is not None else []:
+        theirs, ours = effort(method), effort(local)  # type: ignore[arg-type]
         if theirs != ours:
             said.append(
                 f"{method.name} trains {theirs} a round, Local {ours}; set train.* alike before comparing the two."
@@ -188,9 +173,12 @@ def uneven(methods: list[Method]) -> list[str]:
     return said
 
 
-def effort(train: Train) -> str:
+def effort(method: Method) -> str:
+    """What a client does in a round, as Local would have to do it."""
+    train = alone(method).train
     how = f"{train.epochs} epoch(s)" if train.epochs else f"{train.steps} steps"
-    return f"{how} of batch {train.batch} at rate {train.eta:g}"
+    extra = [f"{name} {value:g}" for name in ("momentum", "weight_decay") if (value := train.values()[name])]
+    return ", ".join([f"{how} of batch {train.batch} at rate {train.eta:g}", *extra])
 
 
 def against(folder: Path, plan: list[Arm], name: str) -> dict[str, Any]:

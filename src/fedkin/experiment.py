@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,9 +14,6 @@ from fedkin.describe import built, described
 from fedkin.engines import ENGINES
 from fedkin.errors import BadInput, require, unknown
 from fedkin.parts import Method
-
-if TYPE_CHECKING:
-    pass
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -52,7 +49,10 @@ class Experiment:
                 continue
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             require(whole, f"{name} must be a whole number of at least {least}, not {value}.")
-        require(self.slot_memory >= 0, f"slot_memory cannot be negative, and is {self.slot_memory}.")
+        number = isinstance(self.slot_memory, int | float) and self.slot_memory >= 0
+        require(number, f"slot_memory is a number of gigabytes from 0, not {self.slot_memory!r}.")
+        for name in ("engine", "dtype", "device"):
+            require(isinstance(getattr(self, name), str), f"{name} is a name, not {getattr(self, name)!r}.")
         if self.engine not in ENGINES:
             raise unknown("engine", self.engine, ENGINES)
         if self.dtype not in DTYPES:
@@ -61,6 +61,7 @@ class Experiment:
             device = torch.device(self.device)
         except RuntimeError:
             raise BadInput(f"There is no device called '{self.device}'; use cpu, cuda or cuda:1.") from None
+        require(device.type in ("cpu", "cuda"), f"fedkin runs on cpu or cuda, not on '{self.device}'.")
         require(device.type != "cuda" or torch.cuda.is_available(), "There is no CUDA device here; use --device cpu.")
 
     def described(self) -> dict[str, Any]:

@@ -13,9 +13,12 @@ sends.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Protocol
+from math import isfinite
+from pathlib import PurePath
+from typing import Any, ClassVar, Literal, Protocol, get_args, get_type_hints
 
 import torch
 from torch import Tensor
@@ -115,6 +118,14 @@ class Part:
 
     def __init_subclass__(cls) -> None:
         Part.known[cls.label()] = cls
+        own = cls.__dict__.get("__post_init__")
+        if own is not None:  # the numbers of a part are checked before what its own sentences say of them
+
+            def checked(self: Part) -> None:
+                plausible(self)
+                own(self)
+
+            cls.__post_init__ = checked  # type: ignore[attr-defined]
 
     @classmethod
     def label(cls) -> str:
@@ -122,6 +133,24 @@ class Part:
 
     def values(self) -> dict[str, object]:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+
+def plausible(part: Part) -> None:
+    """Every field that is to be a number is one, and finite; whole where it counts something."""
+    hints = get_type_hints(type(part))
+    for name, value in part.values().items():
+        kinds = set(get_args(hints[name])) or {hints[name]}
+        if not kinds & {int, float} or (value is None and type(None) in kinds) or isinstance(value, Part):
+            continue
+        wanted = "a finite number" if float in kinds else "a whole number"
+        require(fits(value, float in kinds), f"{type(part).__name__}.{name} must be {wanted}, not {value!r}.")
+
+
+def fits(value: Any, broken: bool) -> bool:
+    """Whether this is a finite number, and a whole one unless it may be `broken`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not isfinite(value):
+        return False
+    return broken or float(value).is_integer()
 
 
 class Select(Part):
@@ -228,6 +257,11 @@ class Train(Part):
     def rate(self, round: int) -> float:
         return self.eta
 
+    def alone(self) -> dict[str, Any]:
+        """The fields of plain SGD with which a client that trains alone does as much, at the same rate."""
+        names = ("eta", "steps", "epochs", "batch", "momentum", "weight_decay", "rate_decay", "sampler")
+        return {name: value for name, value in self.values().items() if name in names}
+
     def slots(self, model: Model, own: bool) -> Message:
         """The private models of a client before round 1; `own`: clients hold a model of their own between rounds."""
         return {"model": model} if own else {}
@@ -327,6 +361,8 @@ class Method(Part):
     receives: Literal["selected", "everyone"] = "selected"
 
     def __post_init__(self) -> None:
+        plain = isinstance(self.name, str) and PurePath(self.name).name == self.name != ""
+        require(plain, f"A method's name is the name of its folder too, and '{self.name}' cannot be.")
         for part, kind in (("select", Select), ("train", Train), ("keep", Keep), ("collaborate", Collaborate)):
             if not isinstance(getattr(self, part), kind):
                 found = type(getattr(self, part)).__name__

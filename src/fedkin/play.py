@@ -30,11 +30,13 @@ from fedkin.engines import ENGINES, Simulation
 from fedkin.engines.simulation import Score
 from fedkin.parts import Method, Task
 from fedkin.results import files, metrics, record
+from fedkin.resume import check, fingerprint, stored_experiment
 from fedkin.round import Log, State, begun, judged, loop, surveyed
 
 if TYPE_CHECKING:
     import pandas as pd
 
+from fedkin.errors import require
 from fedkin.experiment import DTYPES, Experiment
 
 VERSIONS = ("fedkin", "torch", "numpy")
@@ -102,12 +104,19 @@ def run(
 ) -> Result:
     """Play an experiment to the end; with a folder, record it there so that it can be resumed exactly."""
     place = None if folder is None else Path(folder)
+    if place is not None and not resume:
+        taken = (place / "experiment.json").exists()
+        require(not taken, f"{place} holds a run already; choose another folder, or resume it.")
+    every = experiment.evaluate_every
+    if resume:
+        require(place is not None, "Resuming needs the folder of the run.")
+        every = every or stored_experiment(Path(place or ""))["resolved"]["evaluate_every"]
     if federation is None:
         federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
     for name in federation.left_out:
         warn(f"Client {name} has no samples and is left out.")
     with running(experiment, federation, place) as (engine, task, threads):
-        every = experiment.evaluate_every or cadence(experiment.method, task, engine)
+        every = every or cadence(experiment.method, task, engine)
         about = experiment.described()
         about["resolved"] = {
             "clients": federation.n,
@@ -119,8 +128,11 @@ def run(
             "threads": threads,
             "parameters": engine.network.parameters,
             "source": federation.source,
+            "fingerprint": fingerprint(federation),
             "versions": versions(),
         }
+        if resume and place is not None:
+            check(place, experiment, about, warn)
         for sentence in experiment.method.collaborate.cautions(task, experiment.method.select.share(task)):
             warn(sentence)
         run_of = Playing(experiment, engine, task, every, place, listen, warn, checkpoint_seconds, about)
@@ -151,7 +163,6 @@ class Playing:
         self.last: dict[str, Score] = {}
         self.seen: set[int] = set()  # clients that were ever selected
         self.began = self.saved = time.monotonic()
-        self.stopped = False
 
     def played(self, resume: bool) -> Result:
         state = self.resumed() if resume else self.started()
@@ -166,7 +177,7 @@ class Playing:
             tensors = tree.flat(final)
             files.write_tensors(self.place / "models.safetensors", tensors)
             files.write_json(self.place / "summary.json", summary)
-        accuracies = {kind: score.accuracy.numpy() for kind, score in self.last.items() if len(score.count) > 1}
+        accuracies = {kind: score.accuracy.numpy() for kind, score in self.last.items() if kind != "test"}
         fed = self.engine.federation
         return Result(summary, self.lines, final, accuracies, fed, self.place, finished)
 
@@ -211,6 +222,7 @@ class Playing:
         if found is None:
             self.recorder.cut({})
             self.recorder.forget(0)
+            self.announce()
             return self.first()
         self.recorder.cut(found.lengths)
         self.recorder.forget(found.state.round)
@@ -224,8 +236,14 @@ class Playing:
         moved = {name: to_device(getattr(found.state, name), device) for name in ("select", "keep", "collaborate")}
         if self.lines and "accuracy" in self.lines[-1]:
             self.restore_last()
-        (self.place / "summary.json").unlink(missing_ok=True)
+        self.announce()
         return replace(found.state, **moved)
+
+    def announce(self) -> None:
+        """What is to be done now stands in the folder, and no summary of what was done before."""
+        assert self.place is not None
+        files.write_json(self.place / "experiment.json", self.about)
+        (self.place / "summary.json").unlink(missing_ok=True)
 
     def restore_last(self) -> None:
         """The clients' last scores, for a run that is resumed after its last round."""
@@ -283,11 +301,11 @@ class Playing:
 
     def summary(self, state: State) -> dict[str, Any]:
         self.time["total_s"] = time.monotonic() - self.began
-        clients = {kind: score for kind, score in self.last.items() if len(score.count) > 1}
-        scored = [line for line in self.lines if "accuracy" in line]
+        clients = {kind: score for kind, score in self.last.items() if kind != "test"}
+        scored = [line for line in self.lines if "accuracy" in line and self.regular(line["round"], state.round)]
         return {
             "method": self.experiment.method.name,
-            "accuracy": metrics.accuracy(self.lines),
+            "accuracy": metrics.accuracy(scored),
             "fairness": {kind: metrics.fairness(score.accuracy.numpy()) for kind, score in clients.items()},
             "stability": {
                 kind: metrics.stability([line["accuracy"][kind]["micro"] for line in scored])
@@ -303,6 +321,10 @@ class Playing:
             "seeds": [self.experiment.seed],
             "experiment": self.about,
         }
+
+    def regular(self, round: int, last: int) -> bool:
+        """Whether a scored round counts: one that was the last of a shorter run, and is off the cadence, does not."""
+        return round % self.every == 0 or round == last
 
     def final_models(self, state: State) -> dict[str, Model]:
         method = self.experiment.method

@@ -156,12 +156,15 @@ def scores(method: Method, task: Task, engine: Simulation, state: State, receive
             found["recv" + suffix] = engine.evaluate(received, everyone, index)
         if common is not None:
             found["global" + suffix] = engine.evaluate_one(common, index)
-    blocks = [(ids, judged(method, task, engine, state, ids)) for ids in everyone.split(BLOCK)]
-    for suffix, index in indices.items():
-        found["post" + suffix] = joined([engine.evaluate(models, ids, index, method.train) for ids, models in blocks])
-        for name, slot in method.train.also.items():
-            parts = [engine.evaluate(engine.slots.read(ids)[slot], ids, index) for ids in everyone.split(BLOCK)]
-            found[f"post-{name}{suffix}"] = joined(parts)
+    parts: dict[str, list[Score]] = {}
+    for ids in everyone.split(BLOCK):
+        models = judged(method, task, engine, state, ids)
+        for suffix, index in indices.items():
+            parts.setdefault("post" + suffix, []).append(engine.evaluate(models, ids, index, method.train))
+            for name, slot in method.train.also.items():
+                score = engine.evaluate(engine.slots.read(ids)[slot], ids, index)
+                parts.setdefault(f"post-{name}{suffix}", []).append(score)
+    found |= {kind: joined(scores) for kind, scores in parts.items()}
     if common is not None and federation.common is not None:
         hit, cost = engine.evaluate_rows(common, federation.common)
         found["test"] = Score(hit.sum()[None], cost.sum()[None], torch.tensor([len(hit)]))

@@ -169,11 +169,12 @@ def frozen() -> nn.Module:
 @pytest.mark.parametrize(
     ("module", "sentence"),
     [
-        (nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)), r"'1' \(BatchNorm1d\) keeps running stat"),
+        (nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)), r"'1' \(BatchNorm1d\) takes statistics"),
         (
             nn.Sequential(nn.Linear(5, 4), nn.Sequential(nn.InstanceNorm1d(4, track_running_stats=True))),
             "InstanceNorm1d",
         ),
+        (nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3, track_running_stats=False)), "use nn.GroupNorm"),
         (Functional(), "draws random numbers itself; use nn.Dropout layers"),
         (nn.Sequential(nn.Linear(5, 3), Noisy()), "draws random numbers itself"),
         (nn.Sequential(nn.Linear(5, 3), nn.AlphaDropout(0.5)), "AlphaDropout; only nn.Dropout has keyed masks"),
@@ -182,7 +183,18 @@ def frozen() -> nn.Module:
         (nn.Sequential(nn.Linear(6, 3)), r"does not take samples of shape \(5,\)"),
         (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2, 3)), r"does not take samples of shape \(5,\)"),
     ],
-    ids=["batch norm", "instance norm", "F.dropout", "noise", "alpha dropout", "silent", "frozen", "shape", "image"],
+    ids=[
+        "batch norm",
+        "instance norm",
+        "batch",
+        "F.dropout",
+        "noise",
+        "alpha dropout",
+        "silent",
+        "frozen",
+        "shape",
+        "image",
+    ],
 )
 def test_a_module_that_cannot_be_federated_is_refused(module: nn.Module, sentence: str, untouched: None) -> None:
     with pytest.raises(fk.BadInput, match=sentence) as caught:

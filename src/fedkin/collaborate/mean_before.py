@@ -39,7 +39,9 @@ class MeanBefore(Mixing):
 
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
         sent, slot = super().send(slot, task, ids, current)
-        return sent, slot | {"model": tree.row(sent.own["model"], 0)}
+        mixed = sent.own["model"]
+        good = tree.finite(mixed).nonzero().reshape(-1)  # a broken client keeps its own; any other has the mean
+        return sent, slot | ({"model": tree.row(mixed, int(good[0]))} if len(good) else {})
 
     def model(self, slot: Slot) -> Model:
         model: Model = slot["model"]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedkin.collaborate.mixing import Mixing, blended, cosines, gram, normalised
+from fedkin.collaborate.mixing import Mixing, blended, cosines, gram, normalised, sound, spread
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.errors import require
@@ -85,9 +85,13 @@ class SimilarityThreshold(Mixing):
             return super().send(slot, task, ids, current)
         assert current is not None
         sources, models = self.pooled(slot, ids, current)
-        weights = self.weights(models, slot["kept"][sources], None, task.model)["model"]
-        rows = weights[torch.searchsorted(sources, ids)]
-        return Sent(ids, own={"model": blended({"model": rows}, models, {"model": list(models)})}), slot
+        safe, good = sound(models)
+        weights = self.similarities(safe, slot["kept"][sources] * good, None, task.model)["model"]
+        mine = torch.searchsorted(sources, ids)
+        mixed = blended({"model": weights[mine]}, safe, {"model": list(safe)})
+        keeps = good[mine]  # a broken model stays as it is, and is nobody's source
+        own = tree.mapped(lambda new, old: torch.where(spread(keeps, old), new, old), mixed, current)
+        return Sent(ids, own={"model": own}), slot
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         slot = super().receive(slot, task, sent, reply, kept)

@@ -25,13 +25,21 @@ class Network:
     client and stays where it is; running statistics, which would not be, are refused.
     """
 
-    def __init__(self, module: nn.Module, sample: Tensor, batch: int, dtype: torch.dtype | None = None):
+    def __init__(
+        self,
+        module: nn.Module,
+        sample: Tensor,
+        batch: int,
+        dtype: torch.dtype | None = None,
+        classes: int | None = None,
+    ):
         module = copy.deepcopy(module).train().to(device=sample.device, dtype=dtype)
         for name, layer in module.named_modules():
-            if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
+            tracks = isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats
+            if tracks or isinstance(layer, nn.modules.batchnorm._BatchNorm):
                 raise BadInput(
-                    f"Layer '{name}' ({type(layer).__name__}) keeps running statistics, which cannot be averaged "
-                    "between clients; use nn.GroupNorm, or set track_running_stats=False."
+                    f"Layer '{name}' ({type(layer).__name__}) takes statistics over batches, whose sizes differ "
+                    "between clients, and cannot be averaged with the model; use nn.GroupNorm."
                 )
         self.module = keyed(module)
         self.model: Model = {k: v.detach().clone() for k, v in self.module.named_parameters() if v.requires_grad}
@@ -41,7 +49,7 @@ class Network:
         self.dropouts = {
             name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
         }
-        self.masks = self.probed(sample, batch)
+        self.masks = self.probed(sample, batch, classes)
         self.layers = layers.known(self.module, set(self.model))
         self.vmapped = vmap(self.logits)
 
@@ -49,7 +57,7 @@ class Network:
     def parameters(self) -> int:
         return sum(value.numel() for value in self.model.values())
 
-    def probed(self, sample: Tensor, batch: int) -> dict[str, tuple[int, ...]]:
+    def probed(self, sample: Tensor, batch: int, classes: int | None) -> dict[str, tuple[int, ...]]:
         """The shape that enters each dropout layer; on the way, see that the module is deterministic and fits."""
         shapes: dict[str, tuple[int, ...]] = {}
 
@@ -64,7 +72,7 @@ class Network:
         ]
         before = torch.get_rng_state()
         try:
-            self.module(sample[None].expand(batch, *sample.shape))
+            out = self.module(sample[None].expand(batch, *sample.shape))
         except BadInput:
             raise
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
@@ -73,6 +81,10 @@ class Network:
         finally:
             for hook in hooks:
                 hook.remove()
+        shape = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        fits = isinstance(out, Tensor) and out.dim() == 2 and len(out) == batch and classes in (None, out.shape[1])
+        wanted = f"({batch}, {classes or 'classes'})"
+        require(fits, f"The model must give a row of class scores for each of {batch} samples, {wanted}, not {shape}.")
         same = torch.equal(before, torch.get_rng_state())
         torch.set_rng_state(before)
         require(same, "The model draws random numbers itself; use nn.Dropout layers, whose masks fedkin can key.")

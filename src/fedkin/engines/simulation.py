@@ -76,7 +76,7 @@ class Simulation:
         self.sizes = federation.train.sizes.numpy()
         self.starts = federation.train.start.numpy()
         self.train_rows = federation.train.rows.to(self.device)
-        self.network = Network(module, self.x[0], train.batch, dtype)
+        self.network = Network(module, self.x[0], train.batch, dtype, federation.classes)
         self.stacked_objective = StackedObjective(self.network)
         self.chunk = chunk or self.default_chunk()
         self.slots = Slots(train.slots(self.network.model, own), federation.n, budget, scratch)

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from fedkin.collaborate import HeuristicMessagePassing, MessagePassing
+from fedkin.errors import require
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -18,6 +19,7 @@ def fedamp(
     start: Literal["sent", "own"] = "sent",
 ) -> Method:
     """The client minimises f_i + lam / (2 alpha) |w - u_i|^2, from u_i. All clients take part: FedAMP is cross-silo."""
+    require(alpha > 0, f"alpha must be positive, not {alpha}.")
     return Method(
         name="fedamp",
         select=Uniform(fraction=1.0),

@@ -10,6 +10,7 @@ from typing import Literal
 
 from fedkin.collaborate import ComponentAttention, MeanBefore
 from fedkin.collaborate.mixing import Granularity
+from fedkin.errors import require
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -30,6 +31,10 @@ def fedmcsa(
 ) -> Method:
     """The paper; `official=True` is what the authors' code does instead (A-M12): a component is a tensor, attention is
     weighted by size, weight decay 0.001, and a proximal term that is always zero."""
+    given = lam == 5.0 and granularity == "layer"
+    require(
+        not official or given, "The official FedMCSA has no lam and attends to tensors; leave lam and granularity out."
+    )
     if official:
         attention = ComponentAttention(sigma, "tensor", size_weighted=True)
         train: SGD = SGD(eta=eta, steps=steps, weight_decay=0.001)

@@ -27,8 +27,7 @@ def local_matched(count: int = 20, eta: float = 0.02, steps: int | None = 20, ep
 
 def alone(method: Method) -> Method:
     """Local with the steps, batches and rate of another method's clients."""
-    shared = {name: value for name, value in method.train.values().items() if name in SGD().values()}
-    return replace(local(), train=SGD(**shared))  # type: ignore[arg-type]
+    return replace(local(), train=SGD(**method.train.alone()))
 
 
 def matched(method: Method) -> Method:

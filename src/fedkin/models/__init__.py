@@ -126,6 +126,9 @@ def imported(spec: str, shape: Shape, classes: int) -> nn.Module:
     require(
         len(required) in (0, 2), f"Model '{spec}' must take (shape, classes) or nothing, not {len(required)} arguments."
     )
-    module = maker(shape, classes) if required else maker()
+    try:
+        module = maker(shape, classes) if required else maker()
+    except Exception as error:  # whatever a user's class raises
+        raise BadInput(f"Model '{spec}' cannot be built: {type(error).__name__}: {error}.") from error
     require(isinstance(module, nn.Module), f"'{spec}' gives a {type(module).__name__}, not a torch.nn.Module.")
     return module  # type: ignore[no-any-return]

@@ -34,7 +34,6 @@ from fedkin.results import files
 from fedkin.results.files import Damaged
 from fedkin.round import Log, State
 
-KINDS = ("recv", "post", "global", "test")
 KEPT = 2  # checkpoints
 SNAPSHOTS = 100  # of who learns from whom
 

@@ -1,7 +1,7 @@
 """Per-FedAvg's client: learn a model that is good after one step of its own."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -32,6 +32,10 @@ class MAML(SGD):
         require(self.order in ("FO", "HF"), f"train.order is 'FO' or 'HF', not '{self.order}'.")
         plain = self.momentum == 0 and self.weight_decay == 0
         require(plain, "Per-FedAvg's client has no momentum and no weight decay; set both to 0.")
+
+    def alone(self) -> dict[str, Any]:
+        """At the rate of the step a client is judged after."""
+        return super().alone() | {"eta": self.alpha or self.eta}
 
     @property
     def batches_per_step(self) -> int:  # type: ignore[override]

@@ -1,7 +1,7 @@
 """pFedMe's client: a personal model theta inside the Moreau envelope around w."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
@@ -40,6 +40,11 @@ class Moreau(SGD):
 
     def slots(self, model: Model, own: bool) -> Message:
         return {"model": model, "theta": model}
+
+    def alone(self) -> dict[str, Any]:
+        """K inner steps at the personal rate for each batch."""
+        more = {name: value and value * self.K for name, value in (("steps", self.steps), ("epochs", self.epochs))}
+        return super().alone() | more | {"eta": self.eta_p}
 
     def inner(self) -> Descent:
         return Descent("theta", "model", self.lam, decay=self.weight_decay, speed=self.eta_p / self.eta)
