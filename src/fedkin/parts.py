@@ -18,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import PurePath
-from typing import Any, ClassVar, Literal, Protocol, get_args, get_type_hints
+from types import UnionType
+from typing import Any, ClassVar, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
@@ -139,7 +140,8 @@ def plausible(part: Part) -> None:
     """Every field that is to be a number is one, and finite; whole where it counts something."""
     hints = get_type_hints(type(part))
     for name, value in part.values().items():
-        kinds = set(get_args(hints[name])) or {hints[name]}
+        hint = hints[name]
+        kinds = set(get_args(hint)) if get_origin(hint) in (Union, UnionType) else {hint}
         if not kinds & {int, float} or (value is None and type(None) in kinds) or isinstance(value, Part):
             continue
         wanted = "a finite number" if float in kinds else "a whole number"
@@ -157,6 +159,7 @@ class Select(Part):
     """Who takes part this round?"""
 
     asks: ClassVar[tuple[str, ...]] = ()  # reports it needs of the clients, e.g. "loss"
+    needs_model: ClassVar[bool] = False  # True: works only with one common model
     surveys: ClassVar[bool] = False  # True: every client reports once, before round 1
     extends: ClassVar[bool] = True  # False where the schedule depends on the number of rounds
 
@@ -378,6 +381,11 @@ class Method(Part):
             self.collaborate.own or self.trains == "selected" or self.receives == "everyone",
             f"In '{self.name}' everyone trains but {type(self.collaborate).__name__} leaves the others no model to "
             "train; set receives='everyone' or trains='selected'.",
+        )
+        require(
+            not (self.select.needs_model and self.collaborate.own),
+            f"In '{self.name}' {type(self.select).__name__} needs one common model, and "
+            f"{type(self.collaborate).__name__} has none; choose another selection.",
         )
         require(
             self.collaborate.own or getattr(self.train, "start", "sent") == "sent",

@@ -14,7 +14,7 @@ from scipy import stats
 
 from fedkin.select.draw import drawn
 
-DRAWS = 12_000
+DRAWS = 4_000
 
 
 def law(p: list[float], k: int) -> dict[tuple[int, ...], float]:
@@ -76,7 +76,7 @@ def test_the_law_is_not_that_of_k_times_p() -> None:
 def test_fewer_positive_than_wanted() -> None:
     """All of them, and the rest uniformly from the others."""
     p, k = [0.0, 0.7, 0.0, 0.3, 0.0, 0.0], 4
-    found = counted(p, k, draws=6000)
+    found = counted(p, k, draws=3000)
     sets = [tuple(sorted((1, 3, *rest))) for rest in combinations((0, 2, 4, 5), 2)]
     assert set(found) == set(sets)
     assert stats.chisquare([found[s] for s in sets]).pvalue > 1e-3
@@ -88,7 +88,7 @@ def test_the_smallest_chance_is_still_more_than_none(tiny: float) -> None:
 
 
 def test_no_chance_at_all_is_uniform() -> None:
-    found = counted([0.0] * 4, 2, draws=6000)
+    found = counted([0.0] * 4, 2, draws=3000)
     assert len(found) == 6
     assert stats.chisquare(list(found.values())).pvalue > 1e-3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,8 @@ class Shapley(Select):
 
     Coalitions are remembered within a round. The temperature 0.01 on fractions is 1 on percents.
     """
+
+    needs_model: ClassVar[bool] = True
 
     alpha: float = 0.75
     beta: float = 0.25
@@ -58,7 +61,6 @@ class Shapley(Select):
         after: Model | None,
         gen: torch.Generator,
     ) -> Slot:
-        require(after is not None and "model" in sent.shared, "S-FedAvg values updates of one common model.")
         before = sent.shared["model"]
         uploads = reply.upload["model"]
         known: dict[frozenset[int], float] = {}

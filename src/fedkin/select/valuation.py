@@ -6,7 +6,7 @@ Called *active* here, because AFL also names agnostic federated learning.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, floor
 from typing import ClassVar
 
 import torch
@@ -49,10 +49,15 @@ class Active(Select):
         return whole(self.fraction, task.n) / task.n
 
     def __call__(self, slot: Slot, task: Task, round: int, gen: torch.Generator) -> tuple[Tensor, Slot]:
-        m, values = whole(self.fraction, task.n), slot["values"].clone()
-        values[values.argsort(stable=True)[: int(self.alpha1 * task.n)]] = -torch.inf
+        m = whole(self.fraction, task.n)
+        values = torch.where(slot["values"].isfinite(), slot["values"], -torch.inf)
+        values[values.argsort(stable=True)[: floor(self.alpha1 * task.n + 1e-9)]] = -torch.inf
         chance = torch.where(values.isfinite(), torch.exp(self.alpha2 * (values - values.max())), 0.0)
-        first = drawn(chance, ceil((1 - self.alpha3) * m), gen) if values.isfinite().any() else torch.zeros(0).long()
+        valued = ceil((1 - self.alpha3) * m - 1e-9)
+        if m == 1:  # a share of one client is a chance
+            valued = int(torch.rand((), generator=gen) >= self.alpha3)
+        known = values.isfinite().any() and valued > 0
+        first = drawn(chance, valued, gen) if known else torch.zeros(0, dtype=torch.int64)
         others = torch.ones(task.n, dtype=torch.float64).index_fill(0, first, 0.0)
         rest = drawn(others, m - len(first), gen) if m > len(first) else first[:0]
         return torch.cat([first, rest]).sort().values, slot
@@ -68,4 +73,5 @@ class Active(Select):
         gen: torch.Generator,
     ) -> Slot:
         found = reply.report["size"].sqrt() * reply.report["loss"]
-        return {"values": slot["values"].index_copy(0, reply.ids, found.double())}
+        found = torch.where(found.isfinite(), found.double(), slot["values"][reply.ids])
+        return {"values": slot["values"].index_copy(0, reply.ids, found)}

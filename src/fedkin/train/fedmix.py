@@ -32,6 +32,7 @@ class FedMix(SGD):
         require(self.group is None or self.group >= 1, f"train.group must be at least 1, not {self.group}.")
 
     def prepare(self, x: Tensor, y: Tensor, classes: int) -> Message:
+        require(x.is_floating_point(), "FedMix averages samples, and words have no average; choose another method.")
         size = self.group or len(x)
         one_hot = F.one_hot(y, classes).to(x.dtype)
         means = [(a.mean(0), b.mean(0)) for a, b in zip(x.split(size), one_hot.split(size), strict=True)]
