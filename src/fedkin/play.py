@@ -182,6 +182,8 @@ class Playing:
         return Result(summary, self.lines, final, accuracies, fed, self.place, finished)
 
     def started(self) -> State:
+        self.prepare()
+        state = self.first()  # what cannot begin writes nothing
         if self.place:
             self.place.mkdir(parents=True, exist_ok=True)
             fed = self.engine.federation
@@ -189,8 +191,7 @@ class Playing:
             labels = {"labels": counts(fed).tolist()} if fed.n * fed.classes <= LABELLED else {}
             files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes | labels)
             files.write_json(self.place / "experiment.json", self.about)
-        self.prepare()
-        return self.first()
+        return state
 
     def first(self) -> State:
         """The server before round 1, after a survey where the selection asks for one."""

@@ -22,7 +22,8 @@ def adafl(
 
 def attn(fraction: float = 0.1, alpha: float = 0.9, base: Method | None = None) -> Method:
     """Attention with a constant fraction: AdaFL's ablation."""
-    return replace(base or fedavg(), name="attn", select=Attention(alpha, Constant(fraction)))
+    name = "attn" if base is None else f"attn_{base.name}"
+    return replace(base or fedavg(), name=name, select=Attention(alpha, Constant(fraction)))
 
 
 def dyn_fedavg(start: float = 0.1, end: float = 0.5, levels: int = 5) -> Method:
