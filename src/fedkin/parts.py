@@ -71,6 +71,8 @@ class Reply:
     broken: tuple[int, ...] = ()  # clients whose training gave something not finite; they keep what they had
 
     def only(self, mask: Tensor) -> Reply:
+        if mask.dtype == torch.bool and mask.all():
+            return self  # nothing to copy
         upload = tree.each(lambda model: tree.rows(model, mask), self.upload)
         return Reply(self.ids[mask], upload, {name: value[mask] for name, value in self.report.items()}, self.broken)
 

@@ -335,5 +335,5 @@ def gathered(replies: list[Reply]) -> Reply:
     ids = torch.cat([reply.ids for reply in replies])
     upload = {name: tree.joined([reply.upload[name] for reply in replies]) for name in replies[0].upload}
     report = {name: torch.cat([reply.report[name] for reply in replies]) for name in replies[0].report}
-    order = ids.argsort()
-    return Reply(ids, upload, report).only(order)
+    whole = Reply(ids, upload, report)
+    return whole if (ids.diff() > 0).all() else whole.only(ids.argsort())
