@@ -193,6 +193,10 @@ class Select(Part):
         """Cheap numbers for the record of an evaluated round."""
         return {}
 
+    def marks(self, slot: Slot) -> dict[str, Tensor]:
+        """What the part thinks of every client, by name, for the pictures; nan where it does not know one."""  # (n,)
+        return {}
+
 
 @dataclass(frozen=True)
 class Descent:
@@ -314,6 +318,10 @@ class Keep(Part):
         raise TypeError(f"{type(self).__name__} does not say whose update counts")
 
     def log(self, slot: Slot) -> dict[str, float]:
+        return {}
+
+    def marks(self, slot: Slot) -> dict[str, Tensor]:
+        """As `Select.marks`. 'divergence', where there is one, is larger for clients that seem less relevant."""
         return {}
 
 

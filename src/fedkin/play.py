@@ -270,6 +270,14 @@ class Playing:
             parts["collaborate"] = parts["collaborate"] | log.kin.log()
             if self.recorder and self.pictured(state.round):
                 self.recorder.draw(state.round, log.kin)
+        if self.recorder and scores is not None and self.pictured(state.round):
+            marks = {
+                f"{name}/{mark}": value.cpu()
+                for name in ("select", "keep")
+                for mark, value in getattr(method, name).marks(slots[name]).items()
+            }
+            if marks:
+                self.recorder.snapshot("marks", state.round, marks)
         if self.recorder:
             line = self.recorder.note(log, scores, parts)
         else:

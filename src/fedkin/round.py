@@ -55,12 +55,17 @@ class Log:
     round: int
     selected: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
     replied: int = 0
-    kept: float = 0.0
+    weights: Tensor = field(default_factory=lambda: torch.zeros(0))  # how far each selected counted; nan: no reply
     dropped: list[int] = field(default_factory=list)  # clients whose training or upload was not finite
     traffic: Traffic = field(default_factory=Traffic)
     seconds: dict[str, float] = field(default_factory=dict)
     received: Model | None = None  # what every client holds before training, on evaluated rounds of per-client methods
     kin: Kin | None = None  # who learned from whom, on those rounds too
+
+    @property
+    def kept(self) -> float:
+        """How many updates counted."""
+        return float(self.weights.nansum())
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -110,14 +115,14 @@ def play(method: Method, task: Task, engine: Simulation, state: State, evaluates
     with log.timed("mix_s"):
         reply, log.dropped = sound(reply)
         log.dropped = sorted({*log.dropped, *reply.broken})
-        kp = state.keep
+        kp, weights = state.keep, torch.full((len(ids),), torch.nan)
         if len(reply.ids):
             kept, kp = keep(kp, task, sent, reply, r, generator(seed, "keep", r))
             col = collaborate.receive(col, task, sent, reply, kept)
             after = collaborate.model(col)
             sel = select.observe(sel, task, sent, reply, kept, after, generator(seed, "observe", r))
-            log.kept = float(kept.sum())
-    log.selected, log.replied = ids, len(reply.ids)
+            weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
+    log.selected, log.replied, log.weights = ids, len(reply.ids), weights
     like = tree.size([task.model])[0]
     log.traffic.up(reply.upload, like)
     log.traffic.down(sent, like)

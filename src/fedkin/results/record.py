@@ -4,7 +4,9 @@
     clients.json         what the clients are called, and how many samples they have
     rounds.jsonl         a line a round; on evaluated rounds with the accuracies
     kin/                 round-<r>.safetensors: who learned from whom, at most 100 evaluated rounds
+    marks/               round-<r>.safetensors: <part>/<name>, what a part thinks of every client; at most 100 rounds
     selected.bin         int32: who was selected, round after round (how many: 'selected' in rounds.jsonl)
+    kept.bin             float32, aligned with selected.bin: how far each one's update counted; nan without a reply
     accuracy-<kind>.bin  float64: a row of all clients' accuracies an evaluated round
     checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
@@ -35,7 +37,8 @@ from fedkin.results.files import Damaged
 from fedkin.round import Log, State
 
 KEPT = 2  # checkpoints
-SNAPSHOTS = 100  # of who learns from whom
+SNAPSHOTS = 100  # rounds of which pictures are kept, of each of these kinds
+PICTURES = ("kin", "marks")
 
 
 @dataclass
@@ -58,17 +61,19 @@ class Recorder:
                 rows = score.accuracy.numpy().astype("<f8").tobytes()
                 self.append(f"accuracy-{kind.replace('/', '-')}.bin", rows)
         self.append("selected.bin", log.selected.numpy().astype("<i4").tobytes())
+        self.append("kept.bin", log.weights.numpy().astype("<f4").tobytes())
         self.append("rounds.jsonl", (json.dumps(written, allow_nan=False) + "\n").encode())
         return written
 
     def draw(self, round: int, kin: Kin) -> None:
         """Keep who learned from whom in this round."""
-        place = self.folder / "kin"
-        place.mkdir(exist_ok=True)
         weights = {f"weights/{component}": value.float() for component, value in kin.weights.items()}
-        files.write_tensors(
-            place / f"round-{round:06d}.safetensors", weights | {"ids": kin.ids, "sources": kin.sources}
-        )
+        self.snapshot("kin", round, weights | {"ids": kin.ids, "sources": kin.sources})
+
+    def snapshot(self, kind: str, round: int, tensors: dict[str, Tensor]) -> None:
+        place = self.folder / kind
+        place.mkdir(exist_ok=True)
+        files.write_tensors(place / f"round-{round:06d}.safetensors", tensors)
 
     def settle(self) -> None:
         """Flush what was appended to the disk, before a checkpoint says that it is there."""
@@ -91,9 +96,10 @@ class Recorder:
 
     def forget(self, after: int) -> None:
         """Remove pictures of rounds that will be played again."""
-        for path in (self.folder / "kin").glob("round-*.safetensors"):
-            if int(path.stem.removeprefix("round-")) > after:
-                path.unlink()
+        for kind in PICTURES:
+            for path in (self.folder / kind).glob("round-*.safetensors"):
+                if int(path.stem.removeprefix("round-")) > after:
+                    path.unlink()
 
 
 def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, float]]) -> dict[str, Any]:
@@ -217,18 +223,33 @@ class Run:
 
     def kin(self) -> dict[int, Kin]:
         """Who learned from whom, by round."""
-        found = {}
-        for path in sorted((self.folder / "kin").glob("round-*.safetensors")):
-            tensors = files.read_tensors(path)
-            start = "weights/"
+        found, start = {}, "weights/"
+        for round, tensors in self.pictures("kin").items():
             weights = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
-            found[int(path.stem.removeprefix("round-"))] = Kin(tensors["ids"], tensors["sources"], weights)
+            found[round] = Kin(tensors["ids"], tensors["sources"], weights)
         return found
+
+    def marks(self, part: str, name: str) -> dict[int, np.ndarray]:
+        """What a part thought of every client, by round: ("select", "score") of AdaFL's attention."""  # (n,) each
+        key = f"{part}/{name}"
+        return {round: tensors[key].numpy() for round, tensors in self.pictures("marks").items() if key in tensors}
+
+    def pictures(self, kind: str) -> dict[int, dict[str, Tensor]]:
+        """The stored tensors of one of `PICTURES`, by round."""
+        paths = sorted((self.folder / kind).glob("round-*.safetensors"))
+        return {int(path.stem.removeprefix("round-")): files.read_tensors(path) for path in paths}
 
     def selected(self) -> list[np.ndarray]:
         """Who was selected, round by round."""
-        ids = np.fromfile(self.folder / "selected.bin", "<i4")
-        return np.split(ids, np.cumsum([line["selected"] for line in self.rounds()])[:-1])
+        return self.by_round(np.fromfile(self.folder / "selected.bin", "<i4"))
+
+    def kept(self) -> list[np.ndarray]:
+        """How far the update of each of them counted, round by round; nan for one that did not reply."""
+        return self.by_round(np.fromfile(self.folder / "kept.bin", "<f4"))
+
+    def by_round(self, values: np.ndarray) -> list[np.ndarray]:
+        """A value a selected client, cut into rounds."""
+        return np.split(values, np.cumsum([line["selected"] for line in self.rounds()])[:-1])
 
     def models(self) -> dict[str, dict[str, Tensor]]:
         """The final models: 'global', and 'personal' (stacked, a row a client), where the method has them."""

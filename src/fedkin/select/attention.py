@@ -72,6 +72,9 @@ class Attention(Select):
         rounds = slot["rounds"] + 1
         return {"scores": scores / scores.sum() if rounds % MENDED == 0 else scores, "rounds": rounds}
 
+    def marks(self, slot: Slot) -> dict[str, Tensor]:
+        return {"score": slot["scores"]}
+
     def log(self, slot: Slot) -> dict[str, float]:
         """How far attention has moved from even: its entropy (as a share of the largest), and its largest over its
         smallest score."""

@@ -77,6 +77,9 @@ class Shapley(Select):
         phi = slot["phi"]
         return {"phi": phi.index_copy(0, reply.ids, self.alpha * phi[reply.ids] + self.beta * s)}
 
+    def marks(self, slot: Slot) -> dict[str, Tensor]:
+        return {"score": slot["phi"]}
+
 
 def shapley(value: object, orders: list[list[int]]) -> list[float]:
     """The mean marginal gain of each player over these orders; over all orders, its Shapley value."""

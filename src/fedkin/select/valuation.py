@@ -75,3 +75,6 @@ class Active(Select):
         found = reply.report["size"].sqrt() * reply.report["loss"]
         found = torch.where(found.isfinite(), found.double(), slot["values"][reply.ids])
         return {"values": slot["values"].index_copy(0, reply.ids, found)}
+
+    def marks(self, slot: Slot) -> dict[str, Tensor]:
+        return {"score": slot["values"]}
