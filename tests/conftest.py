@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ def federate() -> Federate:
             test=Index.of(lists[n : 2 * n]),
             validation=Index.of(lists[2 * n : 3 * n]) if validation else None,
             common=torch.from_numpy(lists[3 * n]) if common else None,
+            irrelevant=torch.arange(n) % 4 == 3,
         )
 
     return build
@@ -82,8 +84,8 @@ def start() -> Iterator[Start]:
         engine = kind(federation, module, method.train, seed, own=method.collaborate.own, **options)
         opened.append(engine)
         engine.prepare(method.train)
-        net, own = engine.network, {"x": engine.x[:8], "y": engine.y[:8]}
-        task = Task(federation.n, federation.train.sizes, rounds, net.model, net.loss, own, net.logits)
+        told = federation.irrelevant if method.keep.told else None
+        task = replace(engine.task(rounds), validation={"x": engine.x[:8], "y": engine.y[:8]}, irrelevant=told)
         return engine, task, begun(method, task, seed)
 
     yield build

@@ -44,6 +44,9 @@ class Task:
     loss: Callable[[Model, Batch], Tensor]
     validation: Batch | None = None  # the server's own samples, if it has any
     logits: Callable[[Model, Batch], Tensor] | None = None
+    classes: int = 0
+    shape: tuple[int, ...] = ()  # of one sample as the network can differentiate it: tokens count as embedded
+    irrelevant: Tensor | None = None  # (n,) bool: the truth, told to nobody but a part that asks for it (`Keep.told`)
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Reply:
 
     ids: Tensor  # (k,) ascending
     upload: Message  # stacked
-    report: dict[str, Tensor]  # size, steps, rate, and what `Select.asks` for; (k,) each
+    report: dict[str, Tensor]  # size, steps, reach (`Train.reach`), rate, and what `Select.asks` for; (k,) each
     broken: tuple[int, ...] = ()  # clients whose training gave something not finite; they keep what they had
 
     def only(self, mask: Tensor) -> Reply:
@@ -266,9 +269,13 @@ class Train(Part):
     def rate(self, round: int) -> float:
         return self.eta
 
+    def reach(self, steps: Tensor) -> Tensor:
+        """How many plain gradient steps so many steps of this part are worth, under a constant gradient."""
+        return steps
+
     def alone(self) -> dict[str, Any]:
         """The fields of plain SGD with which a client that trains alone does as much, at the same rate."""
-        names = ("eta", "steps", "epochs", "batch", "momentum", "weight_decay", "rate_decay", "sampler")
+        names = ("eta", "steps", "epochs", "batch", "momentum", "weight_decay", "rate_decay", "gamma", "sampler")
         return {name: value for name, value in self.values().items() if name in names}
 
     def slots(self, model: Model, own: bool) -> Message:
@@ -307,6 +314,8 @@ class Train(Part):
 
 class Keep(Part):
     """Whose update counts?"""
+
+    told: ClassVar[bool] = False  # True: an oracle, which is told who is irrelevant
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         return {}

@@ -28,10 +28,11 @@ from fedkin.data.federation import Federation
 from fedkin.data.picture import counts
 from fedkin.engines import ENGINES, Simulation
 from fedkin.engines.simulation import Score
+from fedkin.keep import Everyone
 from fedkin.parts import Method, Task
 from fedkin.results import files, metrics, record
 from fedkin.resume import check, fingerprint, stored_experiment
-from fedkin.round import Log, State, begun, judged, loop, surveyed
+from fedkin.round import Log, State, begun, judged, loop, surveyed, train_score
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -278,10 +279,11 @@ class Playing:
             }
             if marks:
                 self.recorder.snapshot("marks", state.round, marks)
+        more = self.of_irrelevant(state, log, scores is not None)
         if self.recorder:
-            line = self.recorder.note(log, scores, parts)
+            line = self.recorder.note(log, scores, parts | more)
         else:
-            line = record.line(log, scores, parts)
+            line = record.line(log, scores, parts | more)
         self.lines.append(line)
         self.seen.update(log.selected.tolist())
         trained = self.task.n if method.trains == "everyone" else len(log.selected)
@@ -292,6 +294,25 @@ class Playing:
         if self.place and time.monotonic() - self.saved > self.checkpoint_seconds:
             self.save(state)
         return go_on
+
+    def of_irrelevant(self, state: State, log: Log, scoring: bool) -> dict[str, dict[str, float | None]]:
+        """Where it is known who is irrelevant: how well the filter found them in this round, and, on evaluated rounds,
+        the training loss of the others."""
+        truth, method = self.engine.federation.irrelevant, self.experiment.method
+        if truth is None:
+            return {}
+        found: dict[str, dict[str, float | None]] = {}
+        if not isinstance(method.keep, Everyone):
+            replied = ~log.weights.isnan()
+            ids = log.selected[replied]
+            marks = method.keep.marks(state.keep).get("divergence")
+            divergence = None if marks is None else marks[ids].numpy()
+            found["filter"] = metrics.filtered(truth[ids].numpy(), log.weights[replied].numpy(), divergence)
+        if scoring:
+            found["train"] = {
+                "relevant_loss": record.mean_loss(train_score(method, self.task, self.engine, state, ~truth))
+            }
+        return found
 
     def pictured(self, round: int) -> bool:
         """Whether this evaluated round is among the at most 100 whose collaboration is kept, the last one included."""
@@ -371,10 +392,9 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
     )
     threads = experiment.threads or default_threads(engine)
     torch.set_num_threads(threads)
-    own, net = federation.server, engine.network
-    validation = None if own is None else {"x": engine.x[own.to(engine.device)], "y": engine.y[own.to(engine.device)]}
-    sizes = federation.train.sizes
-    task = Task(federation.n, sizes, experiment.rounds, net.model, net.loss, validation, net.logits)
+    task = engine.task(experiment.rounds)
+    if experiment.method.keep.told:
+        task = replace(task, irrelevant=federation.irrelevant)
     try:
         yield engine, task, threads
     finally:

@@ -176,6 +176,16 @@ def scores(method: Method, task: Task, engine: Simulation, state: State, receive
     return found
 
 
+def train_score(method: Method, task: Task, engine: Simulation, state: State, who: Tensor) -> Score:
+    """How the common model, or else each client's own, does on the training samples of these clients."""
+    ids, index = who.nonzero().reshape(-1), engine.federation.train
+    common = method.collaborate.model(state.collaborate)
+    if common is None:
+        return engine.evaluate(judged(method, task, engine, state, ids), ids, index, method.train)
+    score = engine.evaluate_one(common, index)
+    return Score(score.correct[ids], score.loss[ids], score.count[ids])
+
+
 def joined(parts: list[Score]) -> Score:
     """The scores of blocks of clients as one."""
     return Score(*(torch.cat([getattr(part, name) for part in parts]) for name in ("correct", "loss", "count")))

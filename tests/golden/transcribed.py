@@ -237,7 +237,7 @@ class Hand:
         self.x, self.y = federation.x.double().tolist(), federation.y.tolist()
         self.sizes = [float(size) for size in federation.train.sizes.tolist()]
         self.engine = Plain(federation, network(), method.train, SEED, own=method.collaborate.own, dtype=torch.float64)
-        self.task = fk.Task(federation.n, federation.train.sizes, ROUNDS, self.engine.network.model, lambda m, b: None)
+        self.task = self.engine.task(ROUNDS)
         self.first = {name: value.tolist() for name, value in self.engine.network.model.items()}
 
     def selected(self, t: int) -> list[int]:

@@ -4,9 +4,11 @@ from fedkin.collaborate.component_attention import ComponentAttention
 from fedkin.collaborate.control import Control
 from fedkin.collaborate.mean import Mean
 from fedkin.collaborate.mean_before import MeanBefore
+from fedkin.collaborate.median import Median
 from fedkin.collaborate.message_passing import HeuristicMessagePassing, MessagePassing
 from fedkin.collaborate.nothing import Nothing
 from fedkin.collaborate.similarity_threshold import SimilarityThreshold
+from fedkin.collaborate.trimmed_mean import TrimmedMean
 
 __all__ = [
     "ComponentAttention",
@@ -14,7 +16,9 @@ __all__ = [
     "HeuristicMessagePassing",
     "Mean",
     "MeanBefore",
+    "Median",
     "MessagePassing",
     "Nothing",
     "SimilarityThreshold",
+    "TrimmedMean",
 ]

@@ -57,6 +57,7 @@ class Federation:
     clients: tuple[str, ...] = ()  # what each client is called
     vocabulary: int | None = None  # number of tokens, for text
     left_out: tuple[str, ...] = ()  # clients without samples, named
+    irrelevant: Tensor | None = None  # (n,) bool: the truth, for the evaluation only
     source: dict[str, object] = field(default_factory=dict)  # where the samples came from, for the record
 
     @property

@@ -57,6 +57,11 @@ class Network:
     def parameters(self) -> int:
         return sum(value.numel() for value in self.model.values())
 
+    def differentiable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a sample as the module can be differentiated by it: that of the embedded tokens, for text."""
+        embedded = getattr(self.module, "embedded", None)
+        return shape if embedded is None else tuple(embedded(shape))
+
     def probed(self, sample: Tensor, batch: int, classes: int | None) -> dict[str, tuple[int, ...]]:
         """The shape that enters each dropout layer; on the way, see that the module is deterministic and fits."""
         shapes: dict[str, tuple[int, ...]] = {}

@@ -17,7 +17,7 @@ from fedkin.core.store import BUDGET, Slots
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.data.federation import Federation, Index
 from fedkin.engines.network import MASK, Network, StackedObjective
-from fedkin.parts import Reply, Sent, Train
+from fedkin.parts import Reply, Sent, Task, Train
 
 Logits = Callable[[Model, Batch], Tensor]
 
@@ -84,6 +84,14 @@ class Simulation:
 
     def default_chunk(self) -> int:
         return 1
+
+    def task(self, rounds: int) -> Task:
+        """What the server knows of the problem."""
+        fed, net, own = self.federation, self.network, self.federation.server
+        rows = None if own is None else own.to(self.device)
+        validation = None if rows is None else {"x": self.x[rows], "y": self.y[rows]}
+        shape = net.differentiable(fed.shape)
+        return Task(fed.n, fed.train.sizes, rounds, net.model, net.loss, validation, net.logits, fed.classes, shape)
 
     # what the round asks of an engine
 
@@ -251,6 +259,7 @@ class Simulation:
         report = {
             "size": torch.from_numpy(sizes).double(),
             "steps": torch.from_numpy(steps).double(),
+            "reach": part.reach(torch.from_numpy(steps).double()),
             "rate": torch.full((len(ids),), part.rate(round), dtype=torch.float64),
         }
         if "loss" in asks:

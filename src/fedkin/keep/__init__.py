@@ -1,5 +1,8 @@
 """keep: whose update counts?"""
 
 from fedkin.keep.everyone import Everyone
+from fedkin.keep.krum import Krum, MultiKrum
+from fedkin.keep.oracle import Oracle
+from fedkin.keep.relevance import Relevance, UpdateDistance
 
-__all__ = ["Everyone"]
+__all__ = ["Everyone", "Krum", "MultiKrum", "Oracle", "Relevance", "UpdateDistance"]

@@ -15,6 +15,8 @@ from fedkin.methods.fedprox import fedprox
 from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedme import pfedme
+from fedkin.methods.pfedre import oracle, pfedre
+from fedkin.methods.robust import krum, median, multikrum, trimmed_mean
 from fedkin.methods.scaffold import scaffold
 from fedkin.methods.valued import active, sfedavg
 from fedkin.parts import Method
@@ -45,6 +47,12 @@ METHODS: dict[str, Callable[..., Method]] = {
         fedmix,
         active,
         sfedavg,
+        pfedre,
+        krum,
+        multikrum,
+        trimmed_mean,
+        median,
+        oracle,
     )
 }
 

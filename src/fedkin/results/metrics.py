@@ -125,3 +125,30 @@ def every_round(lines: list[dict[str, Any]], kind: str, average: str) -> list[fl
     if any(value is None for value in found):
         raise BadInput(f"This run has no {average} accuracy of the kind '{kind}'.")
     return found
+
+
+def filtered(irrelevant: np.ndarray, kept: np.ndarray, divergence: np.ndarray | None) -> dict[str, float | None]:
+    """How well a filter found the irrelevant clients among those that replied: those with weight 0 are what it found.
+    The AUC is of the divergences: the share of pairs (irrelevant, relevant) in which the former has the larger one."""
+    found = kept == 0
+    hits, truth = int((found & irrelevant).sum()), int(irrelevant.sum())
+    precision = hits / int(found.sum()) if found.any() else None
+    recall = hits / truth if truth else None
+    return {
+        "precision": precision,
+        "recall": recall,
+        "f1": 2 * hits / (int(found.sum()) + truth) if truth else None,
+        "auc": None if divergence is None else auc(irrelevant, divergence),
+    }
+
+
+def auc(irrelevant: np.ndarray, divergence: np.ndarray) -> float | None:
+    """The share of pairs that are in order, ties counting half; what is not a number counts as infinite."""
+    from scipy.stats import rankdata  # takes a second to import
+
+    bad = int(irrelevant.sum())
+    good = len(irrelevant) - bad
+    if not bad or not good:
+        return None
+    ranks = rankdata(np.where(np.isnan(divergence), np.inf, divergence))
+    return float((ranks[irrelevant].sum() - bad * (bad + 1) / 2) / (bad * good))

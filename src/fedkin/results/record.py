@@ -53,7 +53,7 @@ class Recorder:
             file.write(content)
         self.lengths[name] = self.lengths.get(name, 0) + len(content)
 
-    def note(self, log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, float]]) -> dict[str, Any]:
+    def note(self, log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
         """Append one round; returns its line."""
         written = line(log, scores, parts)
         for kind, score in (scores or {}).items():
@@ -102,7 +102,7 @@ class Recorder:
                     path.unlink()
 
 
-def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, float]]) -> dict[str, Any]:
+def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """A round as rounds.jsonl has it."""
     result: dict[str, Any] = {
         "round": log.round,
@@ -117,8 +117,7 @@ def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, f
     if scores is not None:
         result["accuracy"] = {kind: averages(score) for kind, score in scores.items()}
         result["loss"] = {kind: mean_loss(score) for kind, score in scores.items()}
-        result |= {name: value for name, value in parts.items() if value}
-    return result
+    return result | {name: value for name, value in parts.items() if value}
 
 
 def averages(score: Score) -> dict[str, float | None]:

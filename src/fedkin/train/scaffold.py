@@ -2,19 +2,10 @@
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from fedkin.core import tree
 from fedkin.core.tree import Message, Model
 from fedkin.parts import Descent, Work
 from fedkin.train.sgd import SGD
-
-
-def reach(steps: Tensor, momentum: float) -> Tensor:
-    """K_eff: how many plain steps of a constant gradient K steps with momentum are worth (A-D7)."""
-    if momentum == 0:
-        return steps
-    return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
 
 
 @dataclass(frozen=True)
@@ -36,6 +27,6 @@ class Scaffold(SGD):
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
         assert sent is not None
-        scale = 1.0 / (work.rate * reach(work.steps, self.momentum))
+        scale = 1.0 / (work.rate * self.reach(work.steps))
         change = tree.mapped(lambda w, y, c: scale * (w - y) - c, sent["model"], carry["model"], sent["control"])
         return {"control": tree.added(mine["control"], change)}, {"model": carry["model"], "control": change}

@@ -14,12 +14,14 @@ class TwoStreams(SGD):
     """w <- w - eta g(w), which is uploaded; v <- v - eta_v [ g(v) + lam (v - w^t) ], which never leaves the client.
 
     w^t is the model as it was sent. `batches="own"` gives each of the two its own batches, "same" the same ones.
-    `eta_v` is eta unless given.
+    `eta_v` is eta unless given. With `restart` v begins every round at w^t. PFedRe's client is this one too, with lam 0
+    and the same batches: its beta is v.
     """
 
     lam: float = 1.0
     eta_v: float | None = None
     batches: Literal["own", "same"] = "own"
+    restart: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,7 +44,8 @@ class TwoStreams(SGD):
 
     def begin(self, sent: Message | None, mine: Message) -> Message:
         start = sent["model"] if sent and "model" in sent else mine["model"]
-        return self.rested({"model": start, "personal": mine["personal"], "centre": start})
+        personal = start if self.restart else mine["personal"]
+        return self.rested({"model": start, "personal": personal, "centre": start})
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
         return {name: carry[name] for name in mine}, {"model": carry["model"]}

@@ -1,0 +1,98 @@
+"""What data would have given a client's update? Gradient matching, for all clients at once (PFedRe, eq. 3).
+
+This is a model-inversion attack on every single update (docs/privacy.md). The dummy data are compared and forgotten:
+they are never written to disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import grad, vmap
+
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Model
+
+HELD = 2**24  # numbers of a gradient held for the clients inverted at once
+BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
+
+Logits = Callable[[Model, Batch], Tensor]
+
+
+def balanced(classes: int, samples: int) -> Tensor:
+    """Labels of the dummy data, the same for all clients: so many samples of each class, class by class (A-R4)."""
+    return torch.arange(classes).repeat_interleave(samples)
+
+
+def targets(
+    before: Model,
+    after: Model,
+    rate: Tensor,
+    steps: Tensor,
+    scale: float = 1.0,
+    literal: bool = False,
+    normalise: bool = False,
+) -> Model:
+    """G_i = scale (omega - omega_i) / (eta K_i), the mean gradient that the client's K_i steps followed (A-R1).
+
+    `literal` is eq. (3) as printed, scale (omega_i - omega) / K_i: the other direction, and eta times too small.
+    `normalise` divides all of them by the median of their norms, which makes the scale irrelevant (A-R3).
+    """
+    divisor = steps if literal else -rate * steps
+    each = (scale / divisor).to(next(iter(after.values())))
+
+    def one(old: Tensor, new: Tensor) -> Tensor:
+        return (new - old) * each.reshape(-1, *(1,) * (new.dim() - 1))
+
+    found = tree.mapped(one, before, after)
+    if not normalise:
+        return found
+    norms = torch.stack([value.double().flatten(1).square().sum(1) for value in found.values()]).sum(0).sqrt()
+    middle = norms.quantile(0.5)
+    return tree.mapped(lambda value: value / middle.to(value), found) if middle > 0 else found
+
+
+def mismatch(logits: Logits, model: Model, x: Tensor, y: Tensor, target: Model) -> Tensor:
+    """J(x) = sum_l | grad_theta F((x, y); omega)_l - G_l |^2 of one client."""
+    found = grad(lambda theta: F.cross_entropy(logits(theta, {"x": x}), y))(model)
+    return torch.stack([(found[name] - target[name]).square().sum() for name in model]).sum()
+
+
+def inverted(
+    logits: Logits, model: Model, target: Model, start: Tensor, y: Tensor, iterations: int, rate: float
+) -> Tensor:
+    """The dummy data of every client after so many steps of Adam on J, all from the same start."""  # (m, k, ...)
+    m = len(next(iter(target.values())))
+    numbers = sum(value[0].numel() for value in target.values())
+    found = []
+    for at in torch.arange(m).split(max(1, HELD // numbers)):
+        chunk = slice(int(at[0]), int(at[-1]) + 1)
+        found.append(descended(logits, tree.rows(model, chunk), tree.rows(target, chunk), start, y, iterations, rate))
+    return torch.cat(found)
+
+
+@torch.no_grad()
+def descended(
+    logits: Logits, model: Model, target: Model, start: Tensor, y: Tensor, iterations: int, rate: float
+) -> Tensor:
+    """`inverted`, of one chunk."""
+    shared = all(value.stride(0) == 0 for value in model.values())  # one model for all: no copy of it a client
+    theta = tree.row(model, 0) if shared else model
+
+    def cost(x: Tensor, theta: Model, target: Model) -> Tensor:
+        return mismatch(logits, theta, x, y, target)
+
+    slope: Any = vmap(grad(cost), in_dims=(0, None if shared else 0, 0))
+    x = start.expand(len(next(iter(target.values()))), *start.shape).clone()
+    mean, square = torch.zeros_like(x), torch.zeros_like(x)
+    for step in range(1, iterations + 1):
+        g = slope(x, theta, target)
+        mean.lerp_(g, 1 - BETAS[0])
+        square.mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
+        size = (square / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
+        x.addcdiv_(mean, size, value=-rate / (1 - BETAS[0] ** step))
+    return x

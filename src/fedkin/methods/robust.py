@@ -1,0 +1,27 @@
+"""FedAvg with a server that distrusts outliers: Krum and Multi-Krum (Blanchard et al. 2017), the trimmed mean and the
+median, number by number (Yin et al. 2018)."""
+
+from dataclasses import replace
+
+from fedkin.collaborate import Mean, Median, TrimmedMean
+from fedkin.keep import Krum, MultiKrum
+from fedkin.methods.fedavg import fedavg
+from fedkin.parts import Method
+
+
+def krum(f: float = 0.2) -> Method:
+    """The one update with the nearest neighbours is the next model; `f` of the replies may be bad."""
+    return replace(fedavg(), name="krum", keep=Krum(f), collaborate=Mean(weights="uniform"))
+
+
+def multikrum(f: float = 0.2) -> Method:
+    """The plain mean of the updates with the nearest neighbours."""
+    return replace(fedavg(), name="multikrum", keep=MultiKrum(f), collaborate=Mean(weights="uniform"))
+
+
+def trimmed_mean(trim: float = 0.1) -> Method:
+    return replace(fedavg(), name="trimmed_mean", collaborate=TrimmedMean(trim))
+
+
+def median() -> Method:
+    return replace(fedavg(), name="median", collaborate=Median())
