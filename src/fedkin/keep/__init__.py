@@ -1,8 +1,9 @@
 """keep: whose update counts?"""
 
+from fedkin.keep.alignment import Alignment
 from fedkin.keep.everyone import Everyone
 from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.keep.oracle import Oracle
 from fedkin.keep.relevance import Relevance, UpdateDistance
 
-__all__ = ["Everyone", "Krum", "MultiKrum", "Oracle", "Relevance", "UpdateDistance"]
+__all__ = ["Alignment", "Everyone", "Krum", "MultiKrum", "Oracle", "Relevance", "UpdateDistance"]

@@ -36,8 +36,14 @@ def apart(rows: Tensor, metric: Literal["l1", "l2", "cosine"] = "l1") -> Tensor:
     return found
 
 
+def summed(distances: Tensor) -> Tensor:
+    """r_i = sum_l D_il (5). Whoever cannot be compared with itself has none, and is nobody's measure."""  # (m,)
+    good = distances.diagonal().isfinite()
+    return distances[:, good].sum(1).masked_fill(~good, torch.nan)
+
+
 def two_median(scores: Tensor) -> Tensor:
-    """Who is in the majority when the scores are cut in two, each group as near to its own median as can be (5).
+    """Who is in the majority when the scores are cut in two, each group as near to its own median as can be.
 
     Every cut of the sorted scores is tried. Equally good cuts: the one with the larger majority. Groups of the same
     size: the one with the lower scores. Where all scores are equal, everybody stays.
@@ -75,8 +81,8 @@ def majority(scores: Tensor, min_gap: float | None = None) -> Tensor:
 
 
 class Judging(Keep):
-    """Scores r_i = sum_l D_il, low is good; the majority of the 2-median clustering of the scores counts, the others
-    do not. Counts in how many rounds each client was judged, and judged relevant."""
+    """Every reply gets a score r_i, low is good; the majority of the 2-median clustering of the scores counts, the
+    others do not. Remembers in how many rounds each client was judged, and judged relevant."""
 
     min_gap: float | None
 
@@ -87,16 +93,15 @@ class Judging(Keep):
         zero = torch.zeros(task.n, dtype=torch.float64)
         return {"divergence": torch.full_like(zero, torch.nan), "judged": zero, "relevant": zero}
 
-    def distances(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
-        """How far the replies are apart."""  # (m, m) float64; a row that is not finite could not be compared
-        raise TypeError(f"{type(self).__name__} does not say how far clients are apart")
+    def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
+        """r_i of every reply; nan for one that cannot be compared."""  # (m,) float64
+        raise TypeError(f"{type(self).__name__} does not say how far a client is from the others")
 
     def __call__(
         self, slot: Slot, task: Task, sent: Sent, reply: Reply, round: int, gen: torch.Generator
     ) -> tuple[Tensor, Slot]:
-        found = self.distances(slot, task, sent.to(reply.ids)["model"], reply, round).cpu()
-        good = found.diagonal().isfinite()  # what could not be compared is irrelevant, and nobody's measure
-        scores = found[:, good].sum(1)
+        scores = self.scores(slot, task, sent.to(reply.ids)["model"], reply, round).cpu()
+        good = ~scores.isnan()
         kept = torch.zeros(len(good), dtype=torch.bool)
         kept[good] = majority(scores[good], self.min_gap)
         return kept.double(), slot | {
@@ -137,19 +142,21 @@ class Relevance(Judging):
         start = torch.randn(task.classes * self.samples, *task.shape, generator=gen, dtype=like.dtype)
         return super().init(task, gen) | {"start": start.to(like.device)}
 
-    def distances(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
+    def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
         assert task.logits is not None
         target = self.targets(before, reply, round)
         y = balanced(task.classes, self.samples).to(slot["start"].device)
         dummies = inverted(task.logits, before, target, slot["start"], y, self.iterations, self.rate)
         changed = dummies - slot["start"]  # z_i
-        return wasserstein(changed.reshape(len(changed), task.classes, self.samples, -1))
+        return summed(wasserstein(changed.reshape(len(changed), task.classes, self.samples, -1)))
 
     def targets(self, before: Model, reply: Reply, round: int) -> Model:
         """G_i of every reply (3)."""
         scale = exp(min((round - 1) * log(self.scale), log(MOST)))
-        rate, steps = reply.report["rate"], reply.report.get("reach", reply.report["steps"])
-        return targets(before, reply.upload["model"], rate, steps, scale, self.literal, self.normalise)
+        report = reply.report
+        return targets(
+            before, reply.upload["model"], report["rate"], report["reach"], scale, self.literal, self.normalise
+        )
 
 
 @dataclass(frozen=True)
@@ -164,7 +171,6 @@ class UpdateDistance(Judging):
         known = ("l1", "l2", "cosine")
         require(self.metric in known, f"keep.metric is one of {', '.join(known)}, not '{self.metric}'.")
 
-    def distances(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
-        rate, steps = reply.report["rate"], reply.report.get("reach", reply.report["steps"])
-        gradients = targets(before, reply.upload["model"], rate, steps)
-        return apart(tree.vector(gradients).double(), self.metric)
+    def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
+        gradients = targets(before, reply.upload["model"], reply.report["rate"], reply.report["reach"])
+        return summed(apart(tree.vector(gradients).double(), self.metric))

@@ -15,7 +15,7 @@ from fedkin.methods.fedprox import fedprox
 from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedme import pfedme
-from fedkin.methods.pfedre import oracle, pfedre
+from fedkin.methods.pfedre import oracle, pfedre, pfedre_aligned
 from fedkin.methods.robust import krum, median, multikrum, trimmed_mean
 from fedkin.methods.scaffold import scaffold
 from fedkin.methods.valued import active, sfedavg
@@ -48,6 +48,7 @@ METHODS: dict[str, Callable[..., Method]] = {
         active,
         sfedavg,
         pfedre,
+        pfedre_aligned,
         krum,
         multikrum,
         trimmed_mean,
