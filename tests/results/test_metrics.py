@@ -61,3 +61,24 @@ def test_seeds_are_merged_as_mean_and_standard_deviation() -> None:
     assert merged["spread"]["post"]["macro"]["last"] == pytest.approx(np.std(values, ddof=1))
     assert merged["seeds"] == [0, 1]
     assert metrics.merged(both[:1])["spread"] == {}
+
+
+def test_a_filter_by_hand() -> None:
+    """Two of three irrelevant clients found, and one relevant one wrongly."""
+    truth = np.array([True, True, True, False, False, False, False])
+    kept = np.array([0, 0, 1, 0, 1, 1, 0.5])
+    divergence = np.array([9.0, 8.0, 2.0, 7.0, 1.0, 2.0, np.nan])
+    found = metrics.filtered(truth, kept, divergence)
+    assert found["precision"] == pytest.approx(2 / 3)
+    assert found["recall"] == pytest.approx(2 / 3)
+    assert found["f1"] == pytest.approx(2 / 3)
+    pairs = [(9, 7), (9, 1), (9, 2), (8, 7), (8, 1), (8, 2), (2, 1)]  # in order; (2, 2) is a tie, nan is the largest
+    assert found["auc"] == pytest.approx((len(pairs) + 0.5) / 12)
+
+
+def test_a_filter_with_nothing_to_find_or_nothing_found() -> None:
+    none, some = np.zeros(3, dtype=bool), np.array([True, False, False])
+    clean = metrics.filtered(none, np.array([1.0, 0.0, 1.0]), np.arange(3.0))
+    assert clean == {"precision": 0.0, "recall": None, "f1": None, "auc": None}
+    idle = metrics.filtered(some, np.ones(3), None)
+    assert idle == {"precision": None, "recall": 0.0, "f1": 0.0, "auc": None}
