@@ -23,12 +23,17 @@ from fedkin.data.samples import Samples
 from fedkin.data.scenarios import chosen, flip, odd_even, ood, rounded
 from fedkin.engines import Plain, Simulation
 from fedkin.errors import BadInput
-from fedkin.parts import Task
 from fedkin.resume import fingerprint
 from tests.data.conftest import pictures
 
 Federate = Callable[..., Federation]
 SIZES = tuple(range(20, 60, 2))  # 20 clients
+
+
+@pytest.fixture
+def federate(federate: Federate) -> Federate:
+    """Without irrelevant clients."""
+    return lambda *train, **options: replace(federate(*train, **options), irrelevant=None)
 
 
 @pytest.fixture
@@ -414,12 +419,18 @@ def knows(root: object, truth: Tensor) -> bool:
     )
 
 
-@pytest.mark.parametrize("method", ["fedprox", "fedmcsa", "sfedavg", "active"])
-@pytest.mark.parametrize("engine", ["plain", "stacked"])
-def test_no_part_can_reach_the_truth(monkeypatch: pytest.MonkeyPatch, method: str, engine: str) -> None:
+PROTOCOL = {
+    "select": ("init", "__call__", "observe"),
+    "train": ("slots", "prepare", "begin", "end"),  # engines look whether a part has a step of its own
+    "keep": ("init", "__call__"),
+    "collaborate": ("init", "send", "receive", "kin"),
+}
+
+
+def overheard(monkeypatch: pytest.MonkeyPatch, method: str, engine: str) -> tuple[list[object], Tensor]:
+    """All that the parts of a method are handed during a run, and the truth."""
     federation = load(Data("digits", clients=8, server=40, irrelevant="flip:0.25"))
     assert federation.irrelevant is not None
-    truth = federation.irrelevant
     made = fk.methods.named(method)
     handed: list[object] = []
     calls: set[tuple[str, str]] = set()
@@ -427,26 +438,29 @@ def test_no_part_can_reach_the_truth(monkeypatch: pytest.MonkeyPatch, method: st
     def listen(part: Any, role: str, name: str) -> None:
         original = getattr(type(part), name)
 
-        def overheard(self: object, *given: object) -> object:
+        def listening(self: object, *given: object) -> object:
             calls.add((role, name))
             handed.append((self, given))
             return original(self, *given)
 
-        monkeypatch.setattr(type(part), name, overheard)
+        monkeypatch.setattr(type(part), name, listening)
 
-    protocol = {
-        "select": ("init", "__call__", "observe"),
-        "train": ("slots", "prepare", "begin", "end"),  # engines look whether a part has a step of its own
-        "keep": ("init", "__call__"),
-        "collaborate": ("init", "send", "receive", "kin"),
-    }
-    for role, names in protocol.items():
+    for role, names in PROTOCOL.items():
         for name in names:
             listen(getattr(made, role), role, name)
     fk.run(fk.Experiment(made, federation, rounds=2, engine=engine, evaluate_every=1))
     assert {("select", "__call__"), ("keep", "__call__"), ("collaborate", "send"), ("train", "begin")} <= calls
-    assert any(isinstance(given, Task) for _, each in handed for given in each)  # type: ignore[misc, attr-defined]
-    assert not knows(handed, truth)
+    return handed, federation.irrelevant
+
+
+@pytest.mark.parametrize("engine", ["plain", "stacked"])
+@pytest.mark.parametrize("method", ["fedprox", "fedmcsa", "sfedavg", "active", "pfedre", "multikrum"])
+def test_no_part_can_reach_the_truth(monkeypatch: pytest.MonkeyPatch, method: str, engine: str) -> None:
+    assert not knows(*overheard(monkeypatch, method, engine))
+
+
+def test_the_oracle_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert knows(*overheard(monkeypatch, "oracle", "stacked"))
 
 
 def test_the_search_for_the_truth_finds_it(start: Callable[..., Any]) -> None:
