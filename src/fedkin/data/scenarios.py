@@ -2,7 +2,7 @@
 
     fk.data.scenarios.flip(federation, 0.2)     # a fifth of the clients with wrong labels
 
-The truth is `Federation.irrelevant`. Only the evaluation may look at it: no part of a method is ever given it.
+The truth is `Federation.irrelevant`, for the evaluation: no part of a method is given it but the oracle (`Keep.told`).
 
 Training samples change, and nothing else does: test, validation, common and server samples stay clean, and so does what
 relevant clients train on, also where clients share rows.
