@@ -277,7 +277,7 @@ def data_list() -> None:
 @shared(DataOptions)
 def data_show(
     name: Annotated[str, typer.Argument(metavar="DATA", help="A dataset or a path to own data.")] = "synthetic",
-    out: Annotated[Path | None, typer.Option(help="File of the picture. [<data>-<partition>.svg]")] = None,
+    out: Annotated[Path | None, typer.Option(help="File of the picture. [<data>-<partition>-<irrelevant>.svg]")] = None,
     *,
     options: DataOptions,
 ) -> None:
@@ -290,7 +290,7 @@ def data_show(
     federation = load(Data(name=name, **options.given()))
     for line in picture.table(federation):
         print(line)
-    word = "-".join(w for w in (name, options.partition) if w)
+    word = "-".join(w for w in (name, options.partition, options.irrelevant) if w)
     path = out or Path("".join(c if c.isalnum() or c in ".-" else "-" for c in word) + ".svg")
     picture.draw(federation, path)
     print(f"Picture: {path}")

@@ -35,6 +35,10 @@ class DataOptions:
     server_validation: Annotated[
         int | None, option("Samples taken out before the partition for the server's own validation set. [0]")
     ] = None
+    irrelevant: Annotated[
+        str | None,
+        option("Clients of no use to the others: flip:0.2, flip:0.1,0.2, ood:0.1, ood:0.1,noise, odd_even, ..."),
+    ] = None
     data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]")] = None
     client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.")] = None
     target_column: Annotated[str | None, option("Own data: the column of the class.")] = None

@@ -190,7 +190,8 @@ class Playing:
             fed = self.engine.federation
             sizes = {"train": fed.train.sizes.tolist(), "test": fed.test.sizes.tolist()}
             labels = {"labels": counts(fed).tolist()} if fed.n * fed.classes <= LABELLED else {}
-            files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes | labels)
+            truth = {} if fed.irrelevant is None else {"irrelevant": fed.irrelevant.tolist()}
+            files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes | labels | truth)
             files.write_json(self.place / "experiment.json", self.about)
         return state
 

@@ -18,11 +18,13 @@ LOOKED = 20_000  # samples that a fingerprint looks at
 
 
 def fingerprint(federation: Federation) -> str:
-    """A check sum of who owns what, of all labels, and of up to 20,000 samples spread over the set."""
+    """A check sum of who owns what, of all labels, of up to 20,000 samples spread over the set, and of
+    who is irrelevant, where that is known."""
     digest = blake2b(digest_size=8)
     step = max(1, len(federation.x) // LOOKED)
     lists = [index for index in (federation.train, federation.test, federation.validation) if index is not None]
-    for part in [federation.y, federation.x[::step], *(t for index in lists for t in (index.rows, index.start))]:
+    parts = [federation.y, federation.x[::step], *(t for index in lists for t in (index.rows, index.start))]
+    for part in [*parts, federation.irrelevant] if federation.irrelevant is not None else parts:
         digest.update(part.contiguous().numpy().tobytes())
     return digest.hexdigest()
 

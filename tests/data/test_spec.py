@@ -4,7 +4,7 @@ import json
 import pytest
 
 from fedkin.data import Data, parsed
-from fedkin.data.spec import partition_argument, synthetic_arguments
+from fedkin.data.spec import partition_argument, scenario, synthetic_arguments
 from fedkin.errors import BadInput
 
 
@@ -31,6 +31,7 @@ def test_both_ways_to_write_arguments_are_read(text: str, expected: tuple[str, l
         Data("synthetic(0, 1)", clients=30, samples=50, seed=7),
         Data("mnist", "dirichlet:0.1", 500, test=0.2, validation=0.1, minimum=2, holdout="official"),
         Data("some/folder/patients.csv", "natural:hospital", target="diagnosis"),
+        Data("mnist", irrelevant="ood:0.1,fashion_mnist"),
     ],
 )
 def test_a_record_survives_json(data: Data) -> None:
@@ -72,6 +73,16 @@ def test_a_record_survives_json(data: Data) -> None:
         ({"holdout": "offical"}, "did you mean official"),
         ({"client": "hospital"}, "own data"),
         ({"name": "a/b.csv", "client": ""}, "name of a column"),
+        ({"irrelevant": 0.2}, "'irrelevant' must be text, not 0.2"),
+        ({"irrelevant": ""}, "There is no kind of irrelevant clients called ''"),
+        ({"irrelevant": "flop:0.2"}, "did you mean flip"),
+        ({"irrelevant": "flip"}, "needs the share of irrelevant clients"),
+        ({"irrelevant": "flip:0.1,"}, "share of their samples must be a number above 0 and up to 1"),
+        ({"irrelevant": "ood:1.0"}, "share of the clients must be a number above 0 and below 1"),
+        ({"irrelevant": "ood:0.1,permute"}, "did you mean permuted"),
+        ({"irrelevant": "odd_even:6,4,2"}, "at most 2 arguments, not 3"),
+        ({"irrelevant": "odd-even", "clients": 10}, "makes its own clients"),
+        ({"irrelevant": "odd_even", "partition": "iid"}, "makes its own clients"),
         ({"name": "a/b.csv", "client": "ward", "partition": "natural:hospital"}, "two different columns"),
     ],
 )
@@ -100,3 +111,20 @@ def test_partition_arguments_have_defaults() -> None:
 def test_the_dataset_is_named_without_arguments() -> None:
     assert Data("synthetic(0, 1)").dataset == "synthetic"
     assert Data("folder/patients.csv").dataset == "patients"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("flip:0.2", ("flip", [0.2, 1.0])),
+        ("flip(0.1, 0.2)", ("flip", [0.1, 0.2])),
+        ("flip:0.1,1", ("flip", [0.1, 1.0])),
+        ("ood:0.1", ("ood", [0.1, "permuted"])),
+        ("ood:0.1,noise", ("ood", [0.1, "noise"])),
+        ("ood:0.1, fashion_mnist", ("ood", [0.1, "fashion_mnist"])),
+        ("odd_even", ("odd_even", [6, 4])),
+        ("odd-even:5,5", ("odd_even", [5, 5])),
+    ],
+)
+def test_kinds_of_irrelevant_clients_are_read(text: str, expected: tuple[str, list[object]]) -> None:
+    assert scenario(text) == expected

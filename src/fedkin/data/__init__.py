@@ -1,5 +1,6 @@
 """Datasets, and how they are divided among clients."""
 
+from fedkin.data import scenarios
 from fedkin.data.catalogue import CATALOGUE
 from fedkin.data.federation import Federation, Index
 from fedkin.data.gather import Listing, datasets, load
@@ -21,4 +22,5 @@ __all__ = [
     "load",
     "parsed",
     "partition",
+    "scenarios",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fedkin.data.catalogue import Entry
 from fedkin.data.federation import Federation, Index
@@ -25,13 +26,7 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
             f"{data.name} has no official test split; use holdout='split'.",
         )
         pool = pool[: samples.official]
-    server = None
-    if data.server:
-        require(
-            data.server < len(pool), f"{data.name} has {len(pool)} samples, so the server cannot have {data.server}."
-        )
-        taken = keyed(data.seed, "server").choice(len(pool), data.server, replace=False)
-        server, pool = torch.from_numpy(np.sort(pool[taken])), np.delete(pool, taken)
+    server, pool = taken(pool, data)
     shares, source = _shares(samples, data, entry, pool)
     left_out = tuple(name for name, rows in shares.items() if not len(rows))
     shares = {name: rows for name, rows in shares.items() if len(rows)}
@@ -62,6 +57,15 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
         left_out=left_out,
         source=samples.source | source,
     )
+
+
+def taken(pool: np.ndarray, data: Data) -> tuple[Tensor | None, np.ndarray]:
+    """The rows of the server's own validation set, where it is to have one, and what they leave of the pool."""
+    if not data.server:
+        return None, pool
+    require(data.server < len(pool), f"{data.name} has {len(pool)} samples, so the server cannot have {data.server}.")
+    chosen = keyed(data.seed, "server").choice(len(pool), data.server, replace=False)
+    return torch.from_numpy(np.sort(pool[chosen])), np.delete(pool, chosen)
 
 
 def split(

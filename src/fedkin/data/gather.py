@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedkin.data import hub, own
+from fedkin.data import hub, own, scenarios
 from fedkin.data.catalogue import CATALOGUE, Entry
-from fedkin.data.digits import digits
 from fedkin.data.divide import divide
 from fedkin.data.federation import Federation
-from fedkin.data.samples import Samples
-from fedkin.data.spec import Data, partition_argument, synthetic_arguments
-from fedkin.data.synthetic import synthetic
+from fedkin.data.named import named
+from fedkin.data.spec import Data, partition_argument, scenario
 from fedkin.errors import require
 
 
 def load(data: Data, progress: bool = True) -> Federation:
     """The federation that `data` describes; `progress` shows what is slow the first time, on stderr."""
-    if data.own:
+    entry = None if data.own else CATALOGUE[data.dataset]
+    if entry is None:
         samples = own.read(data)
-        return divide(samples.checked(data.name), data)
-    entry = CATALOGUE[data.dataset]
-    _check_column(data, entry)
-    return divide(_samples(data, entry, progress).checked(data.name), data, entry)
-
-
-def _samples(data: Data, entry: Entry, progress: bool) -> Samples:
-    if entry.kind == "synthetic":
-        natural = partition_argument(data.partition or entry.partition)[0] == "natural"
-        clients = (data.clients if natural else None) or entry.clients or 100
-        return synthetic(*synthetic_arguments(data.name), clients, data.seed)
-    if entry.kind == "digits":
-        return digits()
-    return hub.samples(entry, progress)
+    else:
+        _check_column(data, entry)
+        samples = named(data, progress)
+    samples = samples.checked(data.name)
+    if data.irrelevant is None:
+        return divide(samples, data, entry)
+    kind, (first, second) = scenario(data.irrelevant)
+    if kind == "odd_even":
+        return scenarios.odd_even(samples, data)
+    federation = divide(samples, data, entry)
+    if kind == "flip":
+        return scenarios.flip(federation, first, second, data.seed)
+    return scenarios.ood(federation, first, second, data.seed, progress)
 
 
 def _check_column(data: Data, entry: Entry) -> None:

@@ -13,6 +13,7 @@ from fedkin.errors import require
 
 SHADES = ("#e3eef9", "#cfe1f2", "#b5d4e9", "#93c3df", "#6daed5", "#4b97c9", "#2f7ebc", "#1864aa", "#0a4a90", "#08306b")
 INK, MUTED, RULE, EMPTY, TRAIN, TEST = "#1b2733", "#5d6b7a", "#d5dce3", "#f6f8fa", "#e08a3c", "#f3d3b3"
+FOREIGN = "#b3261e"  # irrelevant clients
 TOP, GAP, SIZES, MARGIN, FOOT = 76, 28, 190, 24, 92  # pixels above, between, of the bars, at the edges, below
 LONGEST = 22  # characters of a client's name that are shown
 
@@ -29,8 +30,25 @@ def names(federation: Federation) -> tuple[str, ...]:
     return federation.clients or tuple(str(client) for client in range(federation.n))
 
 
+def marked(federation: Federation) -> tuple[str, ...]:
+    """The names, with an asterisk after those of irrelevant clients."""
+    if federation.irrelevant is None:
+        return names(federation)
+    truth = federation.irrelevant.tolist()
+    return tuple(f"{name} *" if foreign else name for name, foreign in zip(names(federation), truth, strict=True))
+
+
+def verdict(federation: Federation) -> str | None:
+    """How many clients are irrelevant, where that is known."""
+    if federation.irrelevant is None:
+        return None
+    how = f" ({told})" if (told := federation.source.get("irrelevant")) else ""
+    return f"{int(federation.irrelevant.sum()):,} of {federation.n:,} clients are irrelevant{how}"
+
+
 def table(federation: Federation) -> list[str]:
-    """The sizes in one line, who was left out, then a line a client: its name, samples and those of each class."""
+    """The sizes in one line, who was left out, how many are irrelevant, then a line a client: its name, samples and
+    those of each class."""
     of_class = counts(federation)
     size, held = of_class.sum(1), federation.test.sizes.numpy()
     lines = [
@@ -40,11 +58,13 @@ def table(federation: Federation) -> list[str]:
     if federation.left_out:
         shown = ", ".join(federation.left_out[:5]) + (", ..." if len(federation.left_out) > 5 else "")
         lines.append(f"left out, without samples: {len(federation.left_out):,} ({shown})")
-    name = max(len("client"), *(len(client) for client in names(federation)))
+    if said := verdict(federation):
+        lines.append(f"{said}, marked *")
+    name = max(len("client"), *(len(client) for client in marked(federation)))
     wide = max(len(f"{of_class.max():,}"), len(str(federation.classes - 1)))
     head = " ".join(f"{label:>{wide}}" for label in range(federation.classes))
     lines.append(f"{'client':<{name}}  {'train':>8} {'test':>8}  {head}")
-    for client, total, test, row in zip(names(federation), size, held, of_class, strict=True):
+    for client, total, test, row in zip(marked(federation), size, held, of_class, strict=True):
         cells = " ".join(f"{count:>{wide},}" if count else f"{'.':>{wide}}" for count in row)
         lines.append(f"{client:<{name}}  {total:>8,} {test:>8,}  {cells}")
     return lines
@@ -116,6 +136,7 @@ def svg(federation: Federation) -> str:
         *_heading(federation, of_class, layout),
         *_cells(share / full, layout),
         *_axes(called, layout),
+        *_marks(federation, layout),
         *_bars(of_class.sum(1), federation.test.sizes.numpy(), layout),
         *_legend(full, layout),
         *_hints(federation, of_class, layout),
@@ -154,6 +175,17 @@ def _heading(federation: Federation, of_class: np.ndarray, at: Layout) -> list[s
             12,
         ),
     ]
+
+
+def _marks(federation: Federation, at: Layout) -> list[str]:
+    """A bar beside the row of every irrelevant client: names are not written of all where there are many."""
+    said = verdict(federation)
+    if said is None or federation.irrelevant is None:
+        return []
+    rows = federation.irrelevant.nonzero().flatten().tolist()
+    boxes = "".join(_box(at.left - 6, TOP + row * at.row, 4, at.thick) for row in rows)
+    key = _box(at.left, 59, 4, 10)
+    return [f'<path fill="{FOREIGN}" d="{boxes}{key}"/>', _text(at.left + 9, 68, said, 12, ink=FOREIGN)]
 
 
 def _cells(strength: np.ndarray, at: Layout) -> list[str]:
@@ -220,7 +252,9 @@ def _hints(federation: Federation, of_class: np.ndarray, at: Layout) -> list[str
     for i, (name, numbers) in enumerate(zip(names(federation), of_class, strict=True)):
         most = np.argsort(-numbers, kind="stable")[:5]
         listed = ", ".join(f"class {label}: {numbers[label]:,}" for label in most if numbers[label])
-        hint = escape(f"client {name}: {numbers.sum():,} training samples ({listed})")
+        foreign = federation.irrelevant is not None and bool(federation.irrelevant[i])
+        kind = "irrelevant client" if foreign else "client"
+        hint = escape(f"{kind} {name}: {numbers.sum():,} training samples ({listed})")
         box = _box(0, TOP + i * at.row, at.size[0], at.row)
         pieces.append(f'<path fill="#fff" fill-opacity="0" d="{box}"><title>{hint}</title></path>')
     return pieces

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Literal
+from typing import Any, Literal
 
 from fedkin.data.catalogue import CATALOGUE
 from fedkin.errors import BadInput, require, unknown
@@ -95,6 +95,68 @@ def partition_argument(text: str) -> tuple[str, Argument]:
         raise BadInput(f"The argument of '{name}' must be {wanted}, not '{arguments[0]}'.") from None
 
 
+def _some(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise ValueError
+    return value
+
+
+def _rate(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        raise ValueError
+    return value
+
+
+def _origin(text: str) -> str:
+    choices = ("noise", "permuted", *CATALOGUE)
+    if text not in choices:
+        raise unknown("source of out-of-distribution samples", text, choices)
+    return text
+
+
+# name -> for each argument how it is read, what it is and must be, the default (None: it must be given)
+SCENARIOS: dict[str, tuple[tuple[Callable[[str], Argument], str, Argument], ...]] = {
+    "flip": (
+        (_some, "share of the clients must be a number above 0 and below 1", None),
+        (_rate, "share of their samples must be a number above 0 and up to 1", 1.0),
+    ),
+    "ood": (
+        (_some, "share of the clients must be a number above 0 and below 1", None),
+        (_origin, "source must be noise, permuted or a dataset", "permuted"),
+    ),
+    "odd_even": (
+        (_count, "number of relevant clients must be a whole number of at least 1", 6),
+        (_count, "number of irrelevant clients must be a whole number of at least 1", 4),
+    ),
+}
+
+
+def scenario(text: str) -> tuple[str, list[Any]]:
+    """The kind of irrelevant clients and its arguments, read and checked: `"flip:0.1"` -> `("flip", [0.1, 1.0])`."""
+    name, given = parsed(text)
+    name = name.replace("-", "_")
+    if name not in SCENARIOS:
+        raise unknown("kind of irrelevant clients", name, SCENARIOS)
+    wanted = SCENARIOS[name]
+    most = len(wanted)
+    require(len(given) <= most, f"'{name}' takes at most {most} arguments, not {len(given)} as in '{text}'.")
+    require(given or name == "odd_even", f"'{name}' needs the share of irrelevant clients, as in '{name}:0.2'.")
+    both = "'odd_even' takes both numbers of clients, relevant and irrelevant, or none, as in 'odd_even:6,4'."
+    require(name != "odd_even" or len(given) != 1, both)
+    arguments = [default for _, _, default in wanted]
+    for place, argument in enumerate(given):
+        read, must, _ = wanted[place]
+        try:
+            arguments[place] = read(argument)
+        except BadInput:
+            raise
+        except ValueError:
+            raise BadInput(f"The {must} in '{text}', not '{argument}'.") from None
+    return name, arguments
+
+
 def synthetic_arguments(name: str) -> tuple[float, float]:
     """alpha and beta of `"synthetic(alpha, beta)"`; (0.5, 0.5) unless given."""
     _, arguments = parsed(name)
@@ -126,6 +188,10 @@ class Data:
     `minimum`: fewest samples a client may have (dirichlet: reached by moving samples; natural: the others are dropped).
     `client`, `target`: the columns of own data that say whose a sample is and its class.
     `server`: samples taken out before the partition, for the server's own validation set.
+    `irrelevant`: clients whose training samples are of no use to the others: "flip:0.2" (of the clients; "flip:0.1,0.2"
+    flips a fifth of the samples of a tenth of the clients), "ood:0.1" (out of distribution; "ood:0.1,noise" or another
+    dataset instead of permuted features) or "odd_even" ("odd_even:6,4" clients). Everything held out stays clean, and
+    who they are is `Federation.irrelevant`, which only the evaluation sees.
     `seed`: of everything random about the data; another one than the experiment's, so that seeds can share the data.
     """
 
@@ -140,6 +206,7 @@ class Data:
     client: str | None = None
     target: str | None = None
     server: int = 0
+    irrelevant: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -160,6 +227,14 @@ class Data:
             require(
                 name != "natural" or column is None or self.client in (None, column),
                 f"partition='{self.partition}' and client='{self.client}' name two different columns; give one.",
+            )
+
+        if self.irrelevant is not None:
+            require(isinstance(self.irrelevant, str), f"'irrelevant' must be text, not {self.irrelevant!r}.")
+            require(
+                scenario(self.irrelevant)[0] != "odd_even" or (self.partition is None and self.clients is None),
+                "'odd_even' makes its own clients; leave 'partition' and 'clients' out, and write 'odd_even:6,4' for "
+                "other numbers of them.",
             )
 
     def _check_name(self) -> None:

@@ -1,7 +1,7 @@
 """What one run leaves in its folder, and how it is cut back to a checkpoint.
 
     experiment.json      the resolved experiment, with versions, engine, chunk, threads
-    clients.json         what the clients are called, and how many samples they have
+    clients.json         what the clients are called, their samples, and who is irrelevant where that is known
     rounds.jsonl         a line a round; on evaluated rounds with the accuracies
     kin/                 round-<r>.safetensors: who learned from whom, at most 100 evaluated rounds
     marks/               round-<r>.safetensors: <part>/<name>, what a part thinks of every client; at most 100 rounds
