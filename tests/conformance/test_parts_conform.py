@@ -32,9 +32,9 @@ from fedkin.train import SGD
 N = 23  # clients; the methods' own default is to select 20
 BASES = {"Select": Select, "Train": Train, "Keep": Keep, "Collaborate": Collaborate}
 VERBS = {
-    Select: ("init", "__call__", "observe", "share", "log"),
-    Train: ("slots", "prepare", "begin", "step", "end", "personal_model", "rate", "descents"),
-    Keep: ("init", "__call__", "log"),
+    Select: ("init", "__call__", "observe", "share", "log", "marks"),
+    Train: ("slots", "prepare", "begin", "step", "end", "personal_model", "rate", "reach", "descents"),
+    Keep: ("init", "__call__", "log", "marks"),
     Collaborate: ("init", "send", "receive", "model", "log"),
 }
 KINDS = sorted(
@@ -316,7 +316,8 @@ def test_permuted_clients_give_permuted_results(label: str, begin: Any) -> None:
     engine, task, state = begin(Plain, method)
     everyone = torch.arange(N)
     order = torch.randperm(N, generator=torch.Generator().manual_seed(3))
-    shaken = replace(task, sizes=task.sizes[order])
+    truth = None if task.irrelevant is None else task.irrelevant[order]
+    shaken = replace(task, sizes=task.sizes[order], irrelevant=truth)
     noise = {
         name: value + 0.1 * torch.randn(N, *value.shape, generator=torch.Generator().manual_seed(4), dtype=value.dtype)
         for name, value in task.model.items()
