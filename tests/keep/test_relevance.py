@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.core.rng import generator
-from fedkin.engines import ENGINES, Stacked
+from fedkin.engines import Stacked
 from fedkin.keep.relevance import Relevance, UpdateDistance, two_median, wasserstein
 from fedkin.parts import Reply, Sent
 
@@ -57,7 +57,7 @@ def test_wasserstein_is_a_metric(samples: int, dtype: torch.dtype) -> None:
     assert torch.equal(found.diagonal(), torch.zeros(9, dtype=torch.float64))
     assert bool((found[~torch.eye(9, dtype=torch.bool)] > 0).all())
     through = (found[:, :, None] + found[None, :, :]).amin(1)
-    assert bool((found <= through + 1e-9).all())
+    assert bool((found <= through + (1e-9 if dtype == torch.float64 else 1e-4)).all())
 
 
 def test_one_sample_a_class_is_l1() -> None:
@@ -256,8 +256,7 @@ def test_scores_and_counts_add_up(federate: Any, start: Any) -> None:
         assert before["judged"].tolist() == [t - 1] * 7  # a slot is not changed in place
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
-def test_the_gap_that_is_wanted(federate: Any, start: Any, engine: str) -> None:
+def test_the_gap_that_is_wanted(federate: Any, start: Any) -> None:
     """A-R8: no split where the medians of the groups are nearer than so many times the median absolute deviation."""
     method, play, task, state = begun(federate, start, Relevance(iterations=5))
     state, log = rounds.play(method, task, play, state)
