@@ -260,9 +260,10 @@ def kin(part: type[Train]) -> list[type[Train]]:
 def test_the_rate_of_a_round(part: Any) -> None:
     """eta_tau = eta / (1 + gamma tau), tau = t - 1, times rate_decay^(t-1)."""
     assert {field.name: field.default for field in fields(part)}["gamma"] == 0.0
-    train = part(eta=0.3, rate_decay=0.9, gamma=0.5)
-    assert [train.rate(t) for t in (1, 2, 5)] == pytest.approx([0.3, 0.3 * 0.9 / 1.5, 0.3 * 0.9**4 / 3.0], rel=1e-12)
-    assert part(eta=0.3).rate(7) == 0.3
+    train = part(eta=0.03, rate_decay=0.9, gamma=0.5)
+    wanted = [0.03, 0.03 * 0.9 / 1.5, 0.03 * 0.9**4 / 3.0]
+    assert [train.rate(t) for t in (1, 2, 5)] == pytest.approx(wanted, rel=1e-12)
+    assert part(eta=0.03).rate(7) == 0.03
     assert train.alone()["gamma"] == 0.5
 
 

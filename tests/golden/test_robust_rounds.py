@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Method, Whole]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
     method, whole = CASES[case]
-    by_hand.checked(start, engine, method, federate(TRAIN, TEST, (FEATURES,), CLASSES), card(whole), again=True)
+    by_hand.checked(start, engine, method, federate(TRAIN, TEST, (FEATURES,), CLASSES), card(whole))
 
 
 @pytest.mark.parametrize("case", ["krum", "multikrum", "trimmed mean", "median, even"])

@@ -262,7 +262,7 @@ def test_inverted_is_adam_on_j(name: str, rate: float) -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-10), (torch.float32, 1e-6)])
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-10), (torch.float32, 5e-6)])
 def test_many_at_once_are_one_at_a_time(name: str, dtype: torch.dtype, atol: float) -> None:
     logits, models = stacked(name, 6, dtype)
     goal = goals(logits, models, *shape(name))
