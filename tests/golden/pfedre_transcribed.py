@@ -24,6 +24,7 @@ class Rule:
     eta: float = 0.2
     delta: float = 0.3  # the personal rate
     gamma: float = 0.0
+    momentum: float = 0.0
     personal: str = "local"
     lam: float = 0.0
     samples: int = 1
@@ -33,7 +34,7 @@ class Rule:
     normalise: bool = False
     literal: bool = False
     min_gap: float | None = None
-    metric: str = "inversion"  # or of the updates themselves: l1, l2, cosine
+    metric: str = "inversion"  # or of the targets themselves: l1, l2, cosine
 
 
 @dataclass
@@ -93,7 +94,16 @@ def majority(scores: Vector, min_gap: float | None = None) -> list[bool]:
 # step 3: the target, and the samples that would give it
 
 
-def target(rule: Rule, tau: int, before: Model, after: Model, rate: float, steps: int) -> Model:
+def effective(steps: int, momentum: float) -> float:
+    """K_eff of A-R1, step by step: how far a constant gradient of 1 goes at rate 1."""
+    velocity, way = 0.0, 0.0
+    for _ in range(steps):
+        velocity = momentum * velocity + 1.0
+        way += velocity
+    return way
+
+
+def target(rule: Rule, tau: int, before: Model, after: Model, rate: float, steps: float) -> Model:
     scale = min(rule.base**tau, 1e3)
     if rule.literal:  # eq. (3) as printed
         return by_hand.combined((scale / steps, after), (-scale / steps, before))
@@ -175,7 +185,7 @@ def between(z: list[Vector], other: list[Vector], samples: int) -> float:
 
 
 def apart(u: Vector, v: Vector, metric: str) -> float:
-    """The same of two updates."""
+    """The same of two targets."""
     if metric == "cosine":
         return 1.0 - by_hand.cosine(u, v)
     difference = [x - y for x, y in zip(u, v, strict=True)]
@@ -186,17 +196,17 @@ def distances(
     rule: Rule, tau: int, w: Model, found: dict[int, Model], rate: float, steps: dict[int, int], start: list[Vector]
 ) -> dict[tuple[int, int], float]:
     """D of those in `found`."""
-    if rule.metric == "inversion":
-        goals = {i: target(rule, tau, w, model, rate, steps[i]) for i, model in found.items()}
-        if rule.normalise:
-            goals = normalised(goals)
-        z = {}
-        for i, goal in goals.items():
-            x = inverted(w, goal, start, rule)
-            z[i] = [[x[k][j] - start[k][j] for j in range(FEATURES)] for k in range(len(start))]
-        return {(i, j): between(z[i], z[j], rule.samples) for i in z for j in z}
-    u = {i: by_hand.numbers(by_hand.combined((1.0, model), (-1.0, w))) for i, model in found.items()}
-    return {(i, j): apart(u[i], u[j], rule.metric) if i != j else 0.0 for i in u for j in u}
+    goals = {i: target(rule, tau, w, model, rate, effective(steps[i], rule.momentum)) for i, model in found.items()}
+    if rule.metric != "inversion":  # no box has this: what remains of it without the inversion
+        u = {i: by_hand.numbers(goal) for i, goal in goals.items()}
+        return {(i, j): apart(u[i], u[j], rule.metric) if i != j else 0.0 for i in u for j in u}
+    if rule.normalise:
+        goals = normalised(goals)
+    z = {}
+    for i, goal in goals.items():
+        x = inverted(w, goal, start, rule)
+        z[i] = [[x[k][j] - start[k][j] for j in range(FEATURES)] for k in range(len(start))]
+    return {(i, j): between(z[i], z[j], rule.samples) for i in z for j in z}
 
 
 # the box
@@ -217,13 +227,10 @@ def pfedre(hand: Hand, rule: Rule, start: list[Vector], spoilt: dict[int, int] |
         for i in hand.selected(tau + 1):
             batches = hand.batches(tau + 1, i)
             steps[i] = len(batches)
-            w, v = omega, omega if rule.personal == "finetune" else beta[i]
-            for samples in batches:
-                w = by_hand.combined((1.0, w), (-eta, by_hand.gradient(w, samples)))
-                g = by_hand.gradient(v, samples)
-                if rule.personal == "ditto":
-                    g = by_hand.combined((1.0, g), (rule.lam, v), (-rule.lam, omega))
-                v = by_hand.combined((1.0, v), (-delta, g))
+            lam = rule.lam if rule.personal == "ditto" else 0.0
+            w = by_hand.sgd(omega, batches, eta, rule.momentum)
+            first = omega if rule.personal == "finetune" else beta[i]
+            v = by_hand.sgd(first, batches, delta, rule.momentum, mu=lam, centre=omega)
             uploads[i] = w
             if finite(v):
                 beta[i] = v

@@ -16,6 +16,7 @@ from transcribed import CLASSES, CLOSE, FEATURES, SEED, Hand
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
+from fedkin.core import tree
 from fedkin.engines import ENGINES
 from fedkin.keep.relevance import Relevance, UpdateDistance
 from fedkin.parts import Method, Train
@@ -46,10 +47,14 @@ CASES: dict[str, tuple[Rule, str]] = {
     "four of seven": (Rule(samples=2, gamma=0.2), "four"),
     "two of seven": (Rule(), "two"),
     "one of seven": (Rule(personal="finetune"), "one"),
+    "momentum": (Rule(momentum=0.5, eta=0.1), "all"),
+    "momentum, gamma, normalise": (Rule(momentum=0.9, eta=0.05, gamma=0.2, normalise=True), "five"),
     "wide gap wanted": (Rule(min_gap=1e6), "all"),
     "no gap wanted": (Rule(min_gap=0.0), "all"),
     "updates, l1": (Rule(metric="l1"), "all"),
     "updates, l2": (Rule(metric="l2", gamma=0.5), "five"),
+    "updates, two": (Rule(metric="l1"), "two"),
+    "updates, cosine, two": (Rule(metric="cosine"), "two"),
     "updates, cosine": (Rule(metric="cosine", personal="ditto", lam=0.5), "all"),
 }
 
@@ -68,6 +73,7 @@ def method(rule: Rule, participants: str = "all") -> Method:
         iterations=rule.iterations,
         rate=rule.rate,
     )
+    made = replace(made, train=replace(made.train, momentum=rule.momentum))
     if rule.metric != "inversion":
         return replace(made, keep=UpdateDistance(metric=rule.metric))
     chosen = {"scale": rule.base, "normalise": rule.normalise, "literal": rule.literal, "min_gap": rule.min_gap}
@@ -201,6 +207,37 @@ def test_who_never_is_finite_is_never_scored(
     assert outcomes[-1].relevant[4] == 0
 
 
+@pytest.mark.parametrize("name", ["fedmcsa", "fedavg"])
+def test_in_front_of_another_method(federate: Any, start: Any, name: str) -> None:
+    """Only whose update counts is replaced; each update is inverted at the model its client was sent."""
+    base = make.METHODS[name]()
+    chosen = make.pfedre(base=base, samples=2, iterations=4, rate=0.2)
+    assert replace(chosen, name=base.name, keep=base.keep) == base
+    assert chosen.keep == Relevance(samples=2, iterations=4, rate=0.2)
+    chosen = replace(chosen, select=Uniform(count=5), train=replace(chosen.train, batch=4, steps=3))
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    play, task, state = start(
+        ENGINES["stacked"], chosen, federation, by_hand.network(), seed=SEED, rounds=2, dtype=torch.float64
+    )
+    rule, dummies = Rule(samples=2, iterations=4, rate=0.2), state.keep["start"].tolist()
+    heard = by_hand.listened(play)
+    for t in (1, 2):
+        state, log = rounds.play(chosen, task, play, state)
+        sent, _, reply = heard[t - 1]
+        z = []
+        for k, i in enumerate(reply.ids.tolist()):
+            before, after = (
+                {key: value[0].tolist() for key, value in stack.items()}
+                for stack in (sent.to(torch.tensor([i]))["model"], tree.rows(reply.upload["model"], slice(k, k + 1)))
+            )
+            goal = box.target(rule, 0, before, after, chosen.train.eta, 3)
+            x = torch.tensor(box.inverted(before, goal, dummies, rule), dtype=torch.float64)
+            z.append((x - state.keep["start"]).tolist())
+        scores = [sum(box.between(p, q, 2) for q in z) for p in z]
+        near(state.keep["divergence"][reply.ids], scores)
+        assert log.kept == sum(box.majority(scores))
+
+
 def test_the_transcription_descends_its_j(federate: Any) -> None:
     """The slopes of J by central differences, and a J that falls."""
     hand = Hand(federate(TRAIN, TEST, (FEATURES,), CLASSES), method(Rule(samples=2)))
@@ -286,7 +323,8 @@ def test_the_personal_model_alone_is_locals(federate: Any) -> None:
         assert torch.allclose(found[name], value, atol=1e-12)
 
 
-def test_who_all_do_the_same_are_all_kept(federate: Any) -> None:
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_who_all_do_the_same_are_all_kept(federate: Any, engine: str) -> None:
     """Clients with the same samples in one batch have equal scores; then this is FedAvg."""
     federation = federate((6,) * 4, 2, (FEATURES,), CLASSES)
     rows = federation.train[0]
@@ -297,7 +335,7 @@ def test_who_all_do_the_same_are_all_kept(federate: Any) -> None:
     mine = replace(mine, train=replace(mine.train, steps=2, epochs=None))  # a batch of everything is not shuffled
     average = replace(make.fedavg(count=4), train=SGD(eta=0.2, steps=2, batch=8))
     found, wanted = (
-        fk.run(fk.Experiment(each, federation, by_hand.network(), ROUNDS, SEED, "plain", dtype="float64"))
+        fk.run(fk.Experiment(each, federation, by_hand.network(), ROUNDS, SEED, engine, dtype="float64"))
         for each in (mine, average)
     )
     assert [line["kept"] for line in found.rounds] == [4.0] * ROUNDS

@@ -110,8 +110,19 @@ def test_of_ties_the_first() -> None:
     assert masked(MultiKrum(f=1), stacked) == [1.0, 1.0, 1.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize("wrong", [-1, 0.5])
-def test_an_f_that_is_no_count_is_refused(wrong: float) -> None:
+@pytest.mark.parametrize(("n", "share", "f"), [(9, 0.25, 2), (10, 0.2, 2), (7, 0.4, 2), (4, 0.2, 0)])
+def test_a_share_of_the_replies(n: int, share: float, f: int) -> None:
+    stacked = drawn(n)
+    if f:
+        stacked["w"][:f] += 40.0
+        assert masked(MultiKrum(share), stacked) == [0.0] * f + [1.0] * (n - f)
+        assert masked(Krum(share), stacked) == masked(Krum(f), stacked)
+    else:
+        assert masked(MultiKrum(share), stacked) == [1.0] * n
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, float("nan")])
+def test_an_f_that_is_neither_a_count_nor_a_share_is_refused(wrong: float) -> None:
     for kind in (Krum, MultiKrum):
         with pytest.raises(fk.BadInput):
-            kind(f=wrong)  # type: ignore[arg-type]
+            kind(f=wrong)

@@ -170,7 +170,7 @@ def test_the_best_cut_is_best_of_all_groups() -> None:
         ([1.0, 8.0, 9.0, 8.5], [False, True, True, True]),  # the majority, whatever its score (A-R8)
         ([7.0, 0.0, 0.0, 0.0, 0.0], [False, True, True, True, True]),
         ([1.0, 1.1, 1.2, 50.0, 0.9], [True, True, True, False, True]),
-        ([0.0, 0.0, 5.0, 10.0, 11.0], [False, False, True, True, True]),
+        ([0.0, 0.0, 6.0, 10.0, 11.0], [False, False, True, True, True]),
         ([0.0, 2.0, 4.0, 8.0, 9.0], [True, True, True, False, False]),
     ],
 )
@@ -185,6 +185,13 @@ def test_of_equal_cuts_the_larger_majority() -> None:
     assert cost(scores[1:]) == cost(scores[:2]) == 3.0
     assert kept(scores) == [False, True, True, True]
     assert kept([6.0 - value for value in scores]) == [False, True, True, True]
+
+
+@pytest.mark.parametrize("scores", [[0.0, 1.0, 1.0, 2.0], [0.0, 0.0, 5.0, 10.0, 11.0]])
+def test_of_equal_cuts_with_equal_majorities_the_lower(scores: list[float]) -> None:
+    """The card leaves it open; low is good."""
+    assert len(majorities(scores)) == 2
+    assert kept(scores) == [i < 3 for i in range(len(scores))]
 
 
 def test_the_order_of_clients_does_not_matter() -> None:
@@ -274,34 +281,82 @@ def test_the_gap_that_is_wanted(federate: Any, start: Any) -> None:
         assert state.keep["divergence"].tolist() == pytest.approx(scores, rel=1e-12)
 
 
-def replied(rows: Tensor) -> tuple[Sent, Reply]:
-    """From 0, of a model of two tensors."""
+def replied(rows: Tensor, rate: float = 0.5) -> tuple[Sent, Reply]:
+    """From 0, of a model of two tensors, in 1, 2, 3, 1, ... steps."""
     m = len(rows)
     sent = Sent(torch.arange(m), shared={"model": {"w": rows.new_zeros(2), "b": rows.new_zeros(rows.shape[1] - 2)}})
-    report = {name: torch.ones(m, dtype=torch.float64) for name in ("size", "steps", "rate")}
+    ones = torch.ones(m, dtype=torch.float64)
+    report = {"size": ones, "steps": torch.arange(m).double() % 3 + 1, "rate": rate * ones}
     return sent, Reply(torch.arange(m), {"model": {"w": rows[:, :2], "b": rows[:, 2:]}}, report)
+
+
+def updates(seed: int, m: int) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=(m, 5)))
+
+
+def distances(rows: Tensor, metric: str) -> list[float]:
+    """r_i of what the updates are a step, by rows and pairs."""
+    wanted = []
+    g = [row / (0.5 * (k % 3 + 1)) for k, row in enumerate(rows)]
+    for i, u in enumerate(g):
+        total = 0.0
+        for j, v in enumerate(g):
+            if metric == "cosine":
+                small = min(float(u.norm()), float(v.norm())) < 1e-12
+                total += 0.0 if i == j else 1.0 - (0.0 if small else float(u @ v / (u.norm() * v.norm())))
+            else:
+                total += float((u - v).norm(p=1 if metric == "l1" else 2))
+        wanted.append(total)
+    return wanted
 
 
 @pytest.mark.parametrize("metric", ["l1", "l2", "cosine"])
 def test_distances_of_updates(metric: str) -> None:
-    rows = torch.from_numpy(np.random.default_rng(3).normal(size=(8, 5)))
+    rows = updates(3, 8)
     rows[5] = -rows[5].abs() * 4
+    scores, mask, slot = judged(rows, metric)
+    wanted = distances(rows, metric)
+    assert scores == pytest.approx(wanted, rel=1e-10, abs=1e-12)
+    assert mask == kept(wanted)
+    assert slot["relevant"].bool().tolist() == mask
+
+
+def judged(rows: Tensor, metric: str) -> tuple[list[float], list[bool], Any]:
     sent, reply = replied(rows)
-    task = fk.Task(8, torch.ones(8), 1, sent.shared["model"], lambda m, b: torch.zeros(()))
+    task = fk.Task(len(rows), torch.ones(len(rows)), 1, sent.shared["model"], lambda m, b: torch.zeros(()))
     keep = UpdateDistance(metric=metric)  # type: ignore[arg-type]
     mask, slot = keep(keep.init(task, generator(0, "keep")), task, sent, reply, 1, generator(0, "keep", 1))
-    wanted = []
-    for u in rows:
-        total = 0.0
-        for v in rows:
-            if metric == "cosine":
-                total += 1.0 - float(u @ v / (u.norm() * v.norm()))
-            else:
-                total += float((u - v).norm(p=1 if metric == "l1" else 2))
-        wanted.append(total)
-    assert slot["divergence"].tolist() == pytest.approx(wanted, rel=1e-10, abs=1e-12)
-    assert mask.bool().tolist() == kept(wanted)
-    assert slot["relevant"].tolist() == mask.tolist()
+    return slot["divergence"].tolist(), mask.bool().tolist(), slot
+
+
+@pytest.mark.parametrize("metric", ["l1", "l2", "cosine"])
+@pytest.mark.parametrize("seed", range(20))
+def test_of_two_both_are_kept(metric: str, seed: int) -> None:
+    """N = 2: r_1 = r_2, exactly."""
+    scores, mask, _ = judged(updates(seed, 2), metric)
+    assert scores[0] == scores[1] > 0
+    assert mask == [True, True]
+
+
+@pytest.mark.parametrize("metric", ["l1", "l2", "cosine"])
+def test_who_did_not_move_is_still_scored(metric: str) -> None:
+    """COS with it is 0, and with itself 1."""
+    rows = updates(3, 7)
+    rows[2] = 0.0
+    scores, _, _ = judged(rows, metric)
+    assert scores == pytest.approx(distances(rows, metric), rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["l1", "l2", "cosine"])
+@pytest.mark.parametrize("what", [torch.inf, torch.nan, -torch.inf])
+def test_an_update_that_is_not_finite_is_nobodys_measure(metric: str, what: float) -> None:
+    rows = updates(3, 9)
+    wanted = distances(rows[:8], metric)
+    rows[8, 3] = what
+    scores, mask, slot = judged(rows, metric)
+    assert scores[:8] == pytest.approx(wanted, rel=1e-10, abs=1e-12)
+    assert mask == [*kept(wanted), False]
+    assert slot["relevant"][8] == 0.0
 
 
 def test_updates_far_from_the_rest_go() -> None:
