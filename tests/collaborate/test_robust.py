@@ -134,7 +134,7 @@ def test_a_few_cannot_move_it_far(part: Collaborate) -> None:
         assert bool((moved[name] >= value.amin(0)).all())
 
 
-@pytest.mark.parametrize("trim", [-0.1, 0.6, float("nan")])
+@pytest.mark.parametrize("trim", [-0.1, 0.5, 0.6, float("nan")])
 def test_what_cannot_be_trimmed_is_refused(trim: float) -> None:
     with pytest.raises(fk.BadInput):
         TrimmedMean(trim)
