@@ -38,7 +38,12 @@ def received(part: Collaborate, stacked: Model, kept: list[float] | None = None)
     assert not sent.own
     for name, value in FIRST.items():
         assert torch.equal(sent.shared["model"][name].double(), value)
-    report = {"size": sizes, "steps": torch.ones(n).double(), "rate": torch.ones(n).double()}
+    report = {
+        "size": sizes,
+        "steps": torch.ones(n).double(),
+        "reach": torch.ones(n).double(),
+        "rate": torch.ones(n).double(),
+    }
     reply = Reply(torch.arange(n), {"model": stacked}, report)
     mask = torch.ones(n, dtype=torch.float64) if kept is None else torch.tensor(kept, dtype=torch.float64)
     model = part.model(part.receive(slot, task, sent, reply, mask))

@@ -41,7 +41,7 @@ def masked(keep: Keep, stacked: Model) -> list[float]:
     n = len(stacked["b"])
     zero = {name: torch.zeros_like(value[0]) for name, value in stacked.items()}
     task = fk.Task(n, torch.ones(n), 1, zero, lambda m, b: torch.zeros(()))
-    report = {name: torch.ones(n, dtype=torch.float64) for name in ("size", "steps", "rate")}
+    report = {name: torch.ones(n, dtype=torch.float64) for name in ("size", "steps", "reach", "rate")}
     sent, reply = Sent(torch.arange(n), shared={"model": zero}), Reply(torch.arange(n), {"model": stacked}, report)
     mask, _ = keep(keep.init(task, generator(0, "keep")), task, sent, reply, 1, generator(0, "keep", 1))
     assert mask.shape == (n,)

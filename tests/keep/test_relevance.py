@@ -286,7 +286,8 @@ def replied(rows: Tensor, rate: float = 0.5) -> tuple[Sent, Reply]:
     m = len(rows)
     sent = Sent(torch.arange(m), shared={"model": {"w": rows.new_zeros(2), "b": rows.new_zeros(rows.shape[1] - 2)}})
     ones = torch.ones(m, dtype=torch.float64)
-    report = {"size": ones, "steps": torch.arange(m).double() % 3 + 1, "rate": rate * ones}
+    steps = torch.arange(m).double() % 3 + 1
+    report = {"size": ones, "steps": steps, "reach": steps, "rate": rate * ones}
     return sent, Reply(torch.arange(m), {"model": {"w": rows[:, :2], "b": rows[:, 2:]}}, report)
 
 
