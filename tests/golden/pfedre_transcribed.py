@@ -1,0 +1,298 @@
+"""PFedRe (card 1.3) and the robust aggregations (cards 2.14 to 2.16) by scalars and loops.
+
+Only the second derivatives of the inversion are torch's, through a network written out here; its Adam is by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import floor, inf, isfinite, nan, sqrt
+
+import torch
+import transcribed as by_hand
+from transcribed import CLASSES, FEATURES, A, B, Hand, Model, Sample, a, b
+
+Vector = list[float]
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The card's inputs."""
+
+    eta: float = 0.2
+    delta: float = 0.3  # the personal rate
+    gamma: float = 0.0
+    momentum: float = 0.0
+    personal: str = "local"
+    lam: float = 0.0
+    samples: int = 1
+    iterations: int = 6
+    rate: float = 0.1
+    base: float = 1.0  # the card's a
+    normalise: bool = False
+    literal: bool = False
+    min_gap: float | None = None
+    metric: str = "inversion"  # or of the targets themselves: l1, l2, cosine
+
+
+@dataclass
+class Outcome:
+    """After one round."""
+
+    uploads: dict[int, Model]
+    kept: dict[int, bool]  # of those whose upload is finite
+    divergence: Vector
+    relevant: list[int]
+    judged: list[int]
+    server: Model
+    personal: list[Model]
+    broken: list[int] = field(default_factory=list)
+
+
+# the median, and what it is taken of
+
+
+def median(values: Vector) -> float:
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2.0
+
+
+def cost(group: Vector) -> float:
+    middle = median(group)
+    total = 0.0
+    for value in group:
+        total += abs(value - middle)
+    return total
+
+
+def majority(scores: Vector, min_gap: float | None = None) -> list[bool]:
+    """Step 5: which scores are in the larger group of the best cut."""
+    if len(scores) == 1 or min(scores) == max(scores):
+        return [True] * len(scores)
+    order = sorted(range(len(scores)), key=lambda i: scores[i])
+    best: tuple[float, int] | None = None
+    chosen: tuple[list[int], list[int]] = [], []
+    for cut in range(1, len(order)):
+        low, high = order[:cut], order[cut:]
+        total = cost([scores[i] for i in low]) + cost([scores[i] for i in high])
+        found = total, -max(len(low), len(high))
+        if best is None or found < best:
+            best, chosen = found, (low, high)
+    low, high = chosen
+    if min_gap is not None:
+        middle = median(scores)
+        deviation = median([abs(value - middle) for value in scores])
+        if median([scores[i] for i in high]) - median([scores[i] for i in low]) < min_gap * deviation:
+            return [True] * len(scores)
+    group = low if len(low) >= len(high) else high  # of two equally large the one with the lower scores
+    return [i in group for i in range(len(scores))]
+
+
+# step 3: the target, and the samples that would give it
+
+
+def effective(steps: int, momentum: float) -> float:
+    """K_eff of A-R1, step by step: how far a constant gradient of 1 goes at rate 1."""
+    velocity, way = 0.0, 0.0
+    for _ in range(steps):
+        velocity = momentum * velocity + 1.0
+        way += velocity
+    return way
+
+
+def target(rule: Rule, tau: int, before: Model, after: Model, rate: float, steps: float) -> Model:
+    scale = min(rule.base**tau, 1e3)
+    if rule.literal:  # eq. (3) as printed
+        return by_hand.combined((scale / steps, after), (-scale / steps, before))
+    return by_hand.combined((scale / (rate * steps), before), (-scale / (rate * steps), after))
+
+
+def length(model: Model) -> float:
+    values = by_hand.numbers(model)
+    return sqrt(by_hand.dot(values, values))
+
+
+def normalised(targets: dict[int, Model]) -> dict[int, Model]:
+    middle = median([length(model) for model in targets.values()])
+    return {i: by_hand.combined((1.0 / middle, model)) for i, model in targets.items()} if middle > 0 else targets
+
+
+def mismatch(w: Model, samples: list[Sample], goal: Model) -> float:
+    """J, without torch."""
+    total = 0.0
+    for p, q in zip(by_hand.numbers(by_hand.gradient(w, samples)), by_hand.numbers(goal), strict=True):
+        total += (p - q) * (p - q)
+    return total
+
+
+def slopes(w: Model, x: list[Vector], y: list[int], goal: Model) -> list[Vector]:
+    """Of J by every number of the samples."""
+    weights = {name: torch.tensor(w[name], dtype=torch.float64, requires_grad=True) for name in (A, a, B, b)}
+    inputs = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+    loss = torch.zeros((), dtype=torch.float64)
+    for k, label in enumerate(y):
+        h = torch.tanh(weights[A].mv(inputs[k]) + weights[a])
+        z = weights[B].mv(h) + weights[b]
+        loss = loss + (z.exp().sum().log() - z[label]) / len(y)
+    gradients = torch.autograd.grad(loss, [weights[name] for name in (A, a, B, b)], create_graph=True)
+    total = torch.zeros((), dtype=torch.float64)
+    for name, g in zip((A, a, B, b), gradients, strict=True):
+        total = total + (g - torch.tensor(goal[name], dtype=torch.float64)).pow(2).sum()
+    return torch.autograd.grad(total, inputs)[0].tolist()
+
+
+def labels(samples: int) -> list[int]:
+    return [c for c in range(CLASSES) for _ in range(samples)]
+
+
+def inverted(w: Model, goal: Model, start: list[Vector], rule: Rule) -> list[Vector]:
+    """x'*: Adam on J from x'_0."""
+    x, y = [list(row) for row in start], labels(rule.samples)
+    first, second = [[0.0] * FEATURES for _ in x], [[0.0] * FEATURES for _ in x]
+    for k in range(1, rule.iterations + 1):
+        g = slopes(w, x, y, goal)
+        for s in range(len(x)):
+            for j in range(FEATURES):
+                first[s][j] = 0.9 * first[s][j] + 0.1 * g[s][j]
+                second[s][j] = 0.999 * second[s][j] + 0.001 * g[s][j] * g[s][j]
+                m, v = first[s][j] / (1.0 - 0.9**k), second[s][j] / (1.0 - 0.999**k)
+                x[s][j] -= rule.rate * m / (sqrt(v) + 1e-8)
+    return x
+
+
+# step 4: how far apart
+
+
+def moved(p: Vector, q: Vector) -> float:
+    """W1 between two samples of one size."""
+    total = 0.0
+    for x, y in zip(sorted(p), sorted(q), strict=True):
+        total += abs(x - y)
+    return total / len(p)
+
+
+def between(z: list[Vector], other: list[Vector], samples: int) -> float:
+    """D_il: classes lie one after another."""
+    total = 0.0
+    for c in range(CLASSES):
+        rows = range(c * samples, (c + 1) * samples)
+        for j in range(FEATURES):
+            total += moved([z[k][j] for k in rows], [other[k][j] for k in rows])
+    return total
+
+
+def apart(u: Vector, v: Vector, metric: str) -> float:
+    """The same of two targets."""
+    if metric == "cosine":
+        return 1.0 - by_hand.cosine(u, v)
+    difference = [x - y for x, y in zip(u, v, strict=True)]
+    return sum(map(abs, difference)) if metric == "l1" else sqrt(by_hand.dot(difference, difference))
+
+
+def distances(
+    rule: Rule, tau: int, w: Model, found: dict[int, Model], rate: float, steps: dict[int, int], start: list[Vector]
+) -> dict[tuple[int, int], float]:
+    """D of those in `found`."""
+    goals = {i: target(rule, tau, w, model, rate, effective(steps[i], rule.momentum)) for i, model in found.items()}
+    if rule.metric != "inversion":  # no box has this: what remains of it without the inversion
+        u = {i: by_hand.numbers(goal) for i, goal in goals.items()}
+        return {(i, j): apart(u[i], u[j], rule.metric) if i != j else 0.0 for i in u for j in u}
+    if rule.normalise:
+        goals = normalised(goals)
+    z = {}
+    for i, goal in goals.items():
+        x = inverted(w, goal, start, rule)
+        z[i] = [[x[k][j] - start[k][j] for j in range(FEATURES)] for k in range(len(start))]
+    return {(i, j): between(z[i], z[j], rule.samples) for i in z for j in z}
+
+
+# the box
+
+
+def finite(model: Model) -> bool:
+    return all(isfinite(value) for value in by_hand.numbers(model))
+
+
+def pfedre(hand: Hand, rule: Rule, start: list[Vector], spoilt: dict[int, int] | None = None) -> Iterator[Outcome]:
+    """`spoilt` is {round: a client whose upload does not arrive in one piece}."""
+    omega, beta = hand.first, [hand.first] * hand.n
+    divergence, relevant, judged = [nan] * hand.n, [0] * hand.n, [0] * hand.n
+    for tau in range(ROUNDS):
+        eta, delta = rule.eta / (1.0 + rule.gamma * tau), rule.delta / (1.0 + rule.gamma * tau)
+        uploads: dict[int, Model] = {}
+        steps: dict[int, int] = {}
+        for i in hand.selected(tau + 1):
+            batches = hand.batches(tau + 1, i)
+            steps[i] = len(batches)
+            lam = rule.lam if rule.personal == "ditto" else 0.0
+            w = by_hand.sgd(omega, batches, eta, rule.momentum)
+            first = omega if rule.personal == "finetune" else beta[i]
+            v = by_hand.sgd(first, batches, delta, rule.momentum, mu=lam, centre=omega)
+            uploads[i] = w
+            if finite(v):
+                beta[i] = v
+        broken = [i for i, model in uploads.items() if not finite(model) or (spoilt or {}).get(tau + 1) == i]
+        found = {i: model for i, model in uploads.items() if i not in broken}
+        d = distances(rule, tau, omega, found, eta, steps, start)
+        r = {i: sum(d[i, j] for j in found) for i in found}
+        kept = dict(zip(found, majority(list(r.values()), rule.min_gap), strict=True))
+        for i in found:
+            divergence[i] = r[i]
+            judged[i] += 1
+            relevant[i] += kept[i]
+        members = [i for i in found if kept[i]]
+        omega = by_hand.average([found[i] for i in members], [hand.sizes[i] for i in members])
+        yield Outcome(uploads, kept, list(divergence), list(relevant), list(judged), omega, list(beta), broken)
+
+
+# cards 2.14 to 2.16
+
+
+def krum_scores(rows: list[Vector], f: int) -> Vector:
+    scores = []
+    for i, row in enumerate(rows):
+        squares = []
+        for j, other in enumerate(rows):
+            if j != i:
+                squares.append(sum((x - y) * (x - y) for x, y in zip(row, other, strict=True)))
+        scores.append(sum(sorted(squares)[: max(1, len(rows) - f - 2)]))
+    return scores
+
+
+def krum(models: list[Model], f: int) -> Model:
+    scores = krum_scores([by_hand.numbers(model) for model in models], f)
+    best, lowest = 0, inf
+    for i, score in enumerate(scores):
+        if score < lowest:
+            best, lowest = i, score
+    return models[best]
+
+
+def multi_krum(models: list[Model], f: int) -> Model:
+    scores = krum_scores([by_hand.numbers(model) for model in models], f)
+    best = sorted(range(len(models)), key=lambda i: (scores[i], i))[: len(models) - f]
+    return by_hand.average([models[i] for i in best], [1.0] * len(best))
+
+
+def trimmed(models: list[Model], beta: float) -> Model:
+    n = len(models)
+    cut = floor(beta * n + 1e-9)
+    if 2 * cut >= n:
+        return middle(models)
+    result = by_hand.combined((1.0, models[0]))
+    every = [by_hand.numbers(model) for model in models]
+    for k, (row, i) in enumerate(by_hand.places(result)):
+        rest = sorted(values[k] for values in every)[cut : n - cut]
+        row[i] = sum(rest) / len(rest)
+    return result
+
+
+def middle(models: list[Model]) -> Model:
+    result = by_hand.combined((1.0, models[0]))
+    every = [by_hand.numbers(model) for model in models]
+    for k, (row, i) in enumerate(by_hand.places(result)):
+        row[i] = median([values[k] for values in every])
+    return result

@@ -1,0 +1,343 @@
+"""PFedRe against card 1.3 by scalars and loops over three rounds, in float64."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from math import isnan
+from typing import Any
+
+import pfedre_transcribed as box
+import pytest
+import torch
+import transcribed as by_hand
+from pfedre_transcribed import ROUNDS, Outcome, Rule
+from transcribed import CLASSES, CLOSE, FEATURES, SEED, Hand
+
+import fedkin as fk
+from fedkin import round as rounds
+from fedkin.collaborate import Mean
+from fedkin.core import tree
+from fedkin.engines import ENGINES
+from fedkin.keep.relevance import Relevance, UpdateDistance
+from fedkin.parts import Method, Train
+from fedkin.select import Uniform
+from fedkin.train import SGD, TwoStreams
+
+TRAIN, TEST = (2, 3, 7, 11, 25, 4, 9), (3, 0, 5, 9, 4, 1, 2)
+make = fk.methods
+PARTICIPANTS = {"all": 1.0, "five": 5 / 7, "four": 4 / 7, "two": 2 / 7, "one": 1 / 7}
+
+CASES: dict[str, tuple[Rule, str]] = {
+    "local": (Rule(), "all"),
+    "finetune": (Rule(personal="finetune"), "all"),
+    "ditto": (Rule(personal="ditto", lam=0.7), "all"),
+    "gamma": (Rule(gamma=0.5), "all"),
+    "gamma, ditto": (Rule(gamma=0.3, personal="ditto", lam=1.0), "five"),
+    "one rate": (Rule(delta=0.2), "all"),
+    "scale": (Rule(base=1.5), "all"),
+    "scale, capped": (Rule(base=100.0, gamma=0.1), "all"),
+    "normalise": (Rule(normalise=True, base=1.5), "all"),
+    "normalise, four": (Rule(normalise=True), "four"),
+    "literal": (Rule(literal=True), "all"),
+    "literal, scale, gamma": (Rule(literal=True, base=2.0, gamma=0.5), "five"),
+    "two samples": (Rule(samples=2), "all"),
+    "three samples, finetune, literal": (Rule(samples=3, personal="finetune", literal=True), "four"),
+    "ten iterations": (Rule(iterations=10, rate=0.05), "all"),
+    "five of seven": (Rule(), "five"),
+    "four of seven": (Rule(samples=2, gamma=0.2), "four"),
+    "two of seven": (Rule(), "two"),
+    "one of seven": (Rule(personal="finetune"), "one"),
+    "momentum": (Rule(momentum=0.5, eta=0.1), "all"),
+    "momentum, gamma, normalise": (Rule(momentum=0.9, eta=0.05, gamma=0.2, normalise=True), "five"),
+    "wide gap wanted": (Rule(min_gap=1e6), "all"),
+    "no gap wanted": (Rule(min_gap=0.0), "all"),
+    "updates, l1": (Rule(metric="l1"), "all"),
+    "updates, l2": (Rule(metric="l2", gamma=0.5), "five"),
+    "updates, two": (Rule(metric="l1"), "two"),
+    "updates, cosine, two": (Rule(metric="cosine"), "two"),
+    "updates, cosine": (Rule(metric="cosine", personal="ditto", lam=0.5), "all"),
+}
+
+
+def method(rule: Rule, participants: str = "all") -> Method:
+    made = make.pfedre(
+        eta=rule.eta,
+        epochs=1,
+        batch=4,
+        gamma=rule.gamma,
+        eta_v=None if rule.delta == rule.eta else rule.delta,
+        beta=rule.personal,
+        lam=rule.lam if rule.personal == "ditto" else 1.0,
+        fraction=PARTICIPANTS[participants],
+        samples=rule.samples,
+        iterations=rule.iterations,
+        rate=rule.rate,
+    )
+    made = replace(made, train=replace(made.train, momentum=rule.momentum))
+    if rule.metric != "inversion":
+        return replace(made, keep=UpdateDistance(metric=rule.metric))
+    chosen = {"scale": rule.base, "normalise": rule.normalise, "literal": rule.literal, "min_gap": rule.min_gap}
+    return replace(made, keep=replace(made.keep, **chosen))
+
+
+def listened(keep: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
+    """The masks this part gives, from now on."""
+    masks: list[list[float]] = []
+    call = type(keep).__call__
+
+    def listening(self: Any, *rest: Any, **more: Any) -> Any:
+        kept, slot = call(self, *rest, **more)
+        masks.append(kept.tolist())
+        return kept, slot
+
+    monkeypatch.setattr(type(keep), "__call__", listening)
+    return masks
+
+
+def spoiling(engine: Any, spoilt: dict[int, int]) -> None:
+    """From now on in these rounds one number of this client's upload is not finite."""
+    train = engine.train
+
+    def spoiled(part: Any, sent: Any, ids: Any, round: int, *rest: Any, **more: Any) -> Any:
+        reply = train(part, sent, ids, round, *rest, **more)
+        if round in spoilt:
+            reply.upload["model"]["2.bias"][reply.ids.tolist().index(spoilt[round]), 1] = torch.inf
+        return reply
+
+    engine.train = spoiled
+
+
+def near(found: torch.Tensor, wanted: list[float]) -> None:
+    assert found.dtype == torch.float64
+    assert found.tolist() == pytest.approx(wanted, rel=1e-8, abs=1e-10, nan_ok=True)
+
+
+def played(
+    start: Any,
+    engine: str,
+    chosen: Method,
+    rule: Rule,
+    federation: fk.Federation,
+    monkeypatch: pytest.MonkeyPatch,
+    spoilt: dict[int, int] | None = None,
+) -> list[Outcome]:
+    hand = Hand(federation, chosen)
+    play, task, state = start(
+        ENGINES[engine], chosen, federation, by_hand.network(), seed=SEED, rounds=ROUNDS, chunk=2, dtype=torch.float64
+    )
+    heard = by_hand.listened(play)
+    if spoilt:
+        spoiling(play, spoilt)
+    masks = listened(chosen.keep, monkeypatch)
+    dummies = state.keep.get("start")
+    if rule.metric == "inversion":
+        assert dummies.shape == (CLASSES * rule.samples, FEATURES)
+        assert dummies.dtype == torch.float64
+    everyone = torch.arange(federation.n)
+    outcomes = []
+    for want in box.pfedre(hand, rule, [] if dummies is None else dummies.tolist(), spoilt):
+        outcomes.append(want)
+        heard.clear()
+        masks.clear()
+        state, log = rounds.play(chosen, task, play, state)
+        reply = heard[0][2]
+        good = [i for i in reply.ids.tolist() if i not in want.broken]
+        assert log.selected.tolist() == list(want.uploads)
+        assert log.dropped == want.broken
+        if spoilt is None:
+            rows = {
+                name: value[torch.isin(reply.ids, torch.tensor(good))] for name, value in reply.upload["model"].items()
+            }
+            assert by_hand.farthest(rows, [want.uploads[i] for i in good]) < CLOSE
+        near(state.keep["divergence"], want.divergence)
+        assert masks == [[float(want.kept[i]) for i in good]]
+        assert log.kept == sum(want.kept.values())
+        assert state.keep["relevant"].tolist() == want.relevant
+        never = set(want.broken) if spoilt is None else set(spoilt.values())
+        for i, count in enumerate(want.judged):
+            assert i in never or state.keep["judged"][i] == count
+        server = chosen.collaborate.model(state.collaborate)
+        assert server is not None
+        assert by_hand.apart(server, want.server) < CLOSE
+        judged = rounds.judged(chosen, task, play, state, everyone)
+        assert by_hand.farthest(judged, want.personal) < CLOSE
+        assert set(play.slots.read(everyone)) == {"personal"}
+        if dummies is not None:
+            assert torch.equal(state.keep["start"], dummies)
+    assert len(outcomes) == ROUNDS
+    return outcomes
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("case", CASES)
+def test_rounds(federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, engine: str, case: str) -> None:
+    rule, participants = CASES[case]
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    outcomes = played(start, engine, method(rule, participants), rule, federation, monkeypatch)
+    out = [len(want.kept) - sum(want.kept.values()) for want in outcomes]
+    if participants in ("one", "two") or case == "wide gap wanted":
+        assert out == [0] * ROUNDS
+    else:
+        assert all(0 < count <= len(outcomes[0].kept) / 2 for count in out)
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("metric", ["inversion", "l1"])
+def test_who_is_not_finite_has_no_distance(
+    federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, engine: str, metric: str
+) -> None:
+    """In one round: before and after it the client is scored, and its score of the round before stays."""
+    rule = Rule(gamma=0.2, metric=metric)
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    outcomes = played(start, engine, method(rule), rule, federation, monkeypatch, {2: 3})
+    assert [3 in want.kept for want in outcomes] == [True, False, True]
+    assert outcomes[0].divergence[3] == outcomes[1].divergence[3] != outcomes[2].divergence[3]
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_who_never_is_finite_is_never_scored(
+    federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    rule = Rule(samples=2)
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    federation.x[federation.train[4][0]] = torch.nan
+    outcomes = played(start, engine, method(rule), rule, federation, monkeypatch)
+    assert all(want.broken == [4] for want in outcomes)
+    assert [isnan(value) for value in outcomes[-1].divergence] == [i == 4 for i in range(len(TRAIN))]
+    assert outcomes[-1].relevant[4] == 0
+
+
+@pytest.mark.parametrize("name", ["fedmcsa", "fedavg"])
+def test_in_front_of_another_method(federate: Any, start: Any, name: str) -> None:
+    """Only whose update counts is replaced; each update is inverted at the model its client was sent."""
+    base = make.METHODS[name]()
+    chosen = make.pfedre(base=base, samples=2, iterations=4, rate=0.2)
+    assert replace(chosen, name=base.name, keep=base.keep) == base
+    assert chosen.keep == Relevance(samples=2, iterations=4, rate=0.2)
+    chosen = replace(chosen, select=Uniform(count=5), train=replace(chosen.train, batch=4, steps=3))
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    play, task, state = start(
+        ENGINES["stacked"], chosen, federation, by_hand.network(), seed=SEED, rounds=2, dtype=torch.float64
+    )
+    rule, dummies = Rule(samples=2, iterations=4, rate=0.2), state.keep["start"].tolist()
+    heard = by_hand.listened(play)
+    for t in (1, 2):
+        state, log = rounds.play(chosen, task, play, state)
+        sent, _, reply = heard[t - 1]
+        z = []
+        for k, i in enumerate(reply.ids.tolist()):
+            before, after = (
+                {key: value[0].tolist() for key, value in stack.items()}
+                for stack in (sent.to(torch.tensor([i]))["model"], tree.rows(reply.upload["model"], slice(k, k + 1)))
+            )
+            goal = box.target(rule, 0, before, after, chosen.train.eta, 3)
+            x = torch.tensor(box.inverted(before, goal, dummies, rule), dtype=torch.float64)
+            z.append((x - state.keep["start"]).tolist())
+        scores = [sum(box.between(p, q, 2) for q in z) for p in z]
+        near(state.keep["divergence"][reply.ids], scores)
+        assert log.kept == sum(box.majority(scores))
+
+
+def test_the_transcription_descends_its_j(federate: Any) -> None:
+    """The slopes of J by central differences, and a J that falls."""
+    hand = Hand(federate(TRAIN, TEST, (FEATURES,), CLASSES), method(Rule(samples=2)))
+    rule = Rule(samples=2, iterations=60)
+    after = by_hand.sgd(hand.first, hand.batches(1, 4), 0.2)
+    goal = box.target(rule, 0, hand.first, after, 0.2, len(hand.batches(1, 4)))
+    y = box.labels(2)
+    x = [[0.1 * ((7 * k + 3 * j) % 11 - 5) for j in range(FEATURES)] for k in range(len(y))]
+
+    def j(at: list[list[float]]) -> float:
+        return box.mismatch(hand.first, list(zip(at, y, strict=True)), goal)
+
+    slopes = box.slopes(hand.first, x, y, goal)
+    for k in range(len(y)):
+        for i in range(FEATURES):
+            up, down = [list(row) for row in x], [list(row) for row in x]
+            up[k][i] += 1e-5
+            down[k][i] -= 1e-5
+            assert slopes[k][i] == pytest.approx((j(up) - j(down)) / 2e-5, rel=1e-6, abs=1e-9)
+    assert j(box.inverted(hand.first, goal, x, rule)) < 0.5 * j(x)
+
+
+def test_the_parts_are_the_cards() -> None:
+    made = make.pfedre()
+    assert made.name == "pfedre"
+    assert isinstance(made.select, Uniform)
+    assert made.select.share(fk.Task(9, torch.ones(9), 1, {}, lambda m, b: torch.zeros(()))) == 1.0
+    assert isinstance(made.train, TwoStreams)
+    wanted = {"eta": 0.05, "eta_v": None, "epochs": 1, "steps": None, "batch": 32, "gamma": 0.0, "batches": "same"}
+    values = made.train.values()
+    assert {name: values[name] for name in wanted} == wanted
+    assert (values["lam"], values["restart"], values["momentum"]) == (0.0, False, 0.0)
+    assert made.keep == Relevance()
+    assert Relevance() == Relevance(1, 50, 0.1, 1.0, normalise=False, literal=False, min_gap=None)
+    assert (made.collaborate, made.trains, made.receives) == (Mean(), "selected", "selected")
+    assert make.METHODS["pfedre"] is make.pfedre
+
+
+@pytest.mark.parametrize(
+    ("beta", "lam", "restart"), [("local", 0.0, False), ("finetune", 0.0, True), ("ditto", 0.4, False)]
+)
+def test_the_personal_model(beta: str, lam: float, restart: bool) -> None:
+    values = make.pfedre(beta=beta, lam=0.4).train.values()
+    assert (values["lam"], values["restart"]) == (lam, restart)
+
+
+def test_another_personal_model_is_refused() -> None:
+    with pytest.raises(fk.BadInput):
+        make.pfedre(beta="none")
+
+
+def kin(part: type[Train]) -> list[type[Train]]:
+    return [part, *(found for child in part.__subclasses__() for found in kin(child))]
+
+
+@pytest.mark.parametrize("part", [part for part in kin(SGD) if part.__module__.startswith("fedkin.")])
+def test_the_rate_of_a_round(part: Any) -> None:
+    """eta_tau = eta / (1 + gamma tau), tau = t - 1, times rate_decay^(t-1)."""
+    assert {field.name: field.default for field in fields(part)}["gamma"] == 0.0
+    train = part(eta=0.03, rate_decay=0.9, gamma=0.5)
+    wanted = [0.03, 0.03 * 0.9 / 1.5, 0.03 * 0.9**4 / 3.0]
+    assert [train.rate(t) for t in (1, 2, 5)] == pytest.approx(wanted, rel=1e-12)
+    assert part(eta=0.03).rate(7) == 0.03
+    assert train.alone()["gamma"] == 0.5
+
+
+@pytest.mark.parametrize("gamma", [-0.1, float("nan"), float("inf")])
+def test_a_gamma_that_raises_the_rate_is_refused(gamma: float) -> None:
+    with pytest.raises(fk.BadInput):
+        SGD(gamma=gamma)
+
+
+def test_the_personal_model_alone_is_locals(federate: Any) -> None:
+    """A-R5: as printed, the personal model never sees the common one."""
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    mine = make.pfedre(eta=0.2, batch=4, gamma=0.3, iterations=3)
+    alone = replace(make.local(), train=SGD(eta=0.2, steps=None, epochs=1, batch=4, gamma=0.3))
+    found, wanted = (
+        fk.run(fk.Experiment(each, federation, by_hand.network(), ROUNDS, SEED, dtype="float64")).models["personal"]
+        for each in (mine, alone)
+    )
+    for name, value in wanted.items():
+        assert torch.allclose(found[name], value, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_who_all_do_the_same_are_all_kept(federate: Any, engine: str) -> None:
+    """Clients with the same samples in one batch have equal scores; then this is FedAvg."""
+    federation = federate((6,) * 4, 2, (FEATURES,), CLASSES)
+    rows = federation.train[0]
+    for client in range(1, 4):
+        federation.x[federation.train[client]] = federation.x[rows]
+        federation.y[federation.train[client]] = federation.y[rows]
+    mine = make.pfedre(eta=0.2, batch=8, iterations=5, samples=2)
+    mine = replace(mine, train=replace(mine.train, steps=2, epochs=None))  # a batch of everything is not shuffled
+    average = replace(make.fedavg(count=4), train=SGD(eta=0.2, steps=2, batch=8))
+    found, wanted = (
+        fk.run(fk.Experiment(each, federation, by_hand.network(), ROUNDS, SEED, engine, dtype="float64"))
+        for each in (mine, average)
+    )
+    assert [line["kept"] for line in found.rounds] == [4.0] * ROUNDS
+    for name, value in wanted.models["global"].items():
+        assert torch.allclose(found.models["global"][name], value, atol=1e-12)

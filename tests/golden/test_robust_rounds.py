@@ -1,0 +1,99 @@
+"""Krum, Multi-Krum, the trimmed mean and the median against cards 2.14 to 2.16, by scalars and loops, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pfedre_transcribed as box
+import pytest
+import torch
+import transcribed as by_hand
+from transcribed import CLASSES, CLOSE, FEATURES, ROUNDS, SEED, Hand, Model, Round
+
+import fedkin as fk
+from fedkin import round as rounds
+from fedkin.collaborate import Mean
+from fedkin.collaborate.median import Median
+from fedkin.collaborate.trimmed_mean import TrimmedMean
+from fedkin.engines import ENGINES
+from fedkin.keep import Everyone
+from fedkin.keep.krum import Krum, MultiKrum
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import SGD
+
+TRAIN, TEST = (2, 3, 7, 11, 25, 4, 9, 6), (3, 1, 5, 2, 4, 0, 3, 2)
+make = fk.methods
+Whole = Callable[[list[Model]], Model]
+
+
+def card(whole: Whole) -> Callable[[Hand], Iterator[Round]]:
+    def played(hand: Hand) -> Iterator[Round]:
+        server, part = hand.first, hand.method.train
+        for t in range(1, ROUNDS + 1):
+            ids = hand.selected(t)
+            sent = dict.fromkeys(ids, server)
+            uploads = {i: by_hand.sgd(server, hand.batches(t, i), part.eta) for i in ids}
+            server = whole(list(uploads.values()))
+            after = [by_hand.sgd(server, hand.batches(t + 1, i), part.eta) for i in range(hand.n)]
+            yield Round(sent, uploads, {}, after, server)
+
+    return played
+
+
+def small(method: Method, count: int) -> Method:
+    return replace(method, select=Uniform(count=count), train=SGD(eta=0.3, steps=3, batch=4))
+
+
+CASES: dict[str, tuple[Method, Whole]] = {
+    "krum": (small(make.krum(f=2), 8), lambda models: box.krum(models, 2)),
+    "krum, five": (small(make.krum(f=1), 5), lambda models: box.krum(models, 1)),
+    "multikrum": (small(make.multikrum(f=2), 8), lambda models: box.multi_krum(models, 2)),
+    "multikrum, five": (small(make.multikrum(f=1), 5), lambda models: box.multi_krum(models, 1)),
+    "trimmed mean": (small(make.trimmed_mean(trim=0.2), 8), lambda models: box.trimmed(models, 0.2)),
+    "trimmed mean, seven": (small(make.trimmed_mean(trim=0.3), 7), lambda models: box.trimmed(models, 0.3)),
+    "trimmed mean, nothing": (small(make.trimmed_mean(trim=0.0), 5), lambda models: box.trimmed(models, 0.0)),
+    "median, even": (small(make.median(), 8), box.middle),
+    "median, odd": (small(make.median(), 7), box.middle),
+}
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("case", CASES)
+def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+    method, whole = CASES[case]
+    by_hand.checked(start, engine, method, federate(TRAIN, TEST, (FEATURES,), CLASSES), card(whole))
+
+
+@pytest.mark.parametrize("case", ["krum", "multikrum", "trimmed mean", "median, even"])
+def test_who_is_not_finite_is_removed_first(federate: Any, start: Any, case: str) -> None:
+    method, whole = CASES[case]
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    federation.x[federation.train[4]] = torch.nan
+    hand = Hand(federation, method)
+    play, task, state = start(
+        ENGINES["stacked"], method, federation, by_hand.network(), seed=SEED, rounds=2, dtype=torch.float64
+    )
+    server = hand.first
+    for t in (1, 2):
+        state, log = rounds.play(method, task, play, state)
+        good = [i for i in range(len(TRAIN)) if i != 4]
+        server = whole([by_hand.sgd(server, hand.batches(t, i), 0.3) for i in good])
+        assert log.dropped == [4]
+        found = method.collaborate.model(state.collaborate)
+        assert found is not None
+        assert by_hand.apart(found, server) < CLOSE
+
+
+def test_the_parts_are_the_cards() -> None:
+    assert make.krum(f=3).keep == Krum(f=3)
+    assert make.multikrum(f=3).keep == MultiKrum(f=3)
+    assert make.multikrum(f=3).collaborate == Mean(weights="uniform")
+    assert (make.trimmed_mean(trim=0.3).keep, make.trimmed_mean(trim=0.3).collaborate) == (Everyone(), TrimmedMean(0.3))
+    assert (make.median().keep, make.median().collaborate) == (Everyone(), Median())
+    assert TrimmedMean() == TrimmedMean(trim=0.1)
+    for name in ("krum", "multikrum", "trimmed_mean", "median"):
+        assert make.METHODS[name]().name == name
+        assert type(make.METHODS[name]().train) is SGD
