@@ -36,7 +36,7 @@ class Krum(Keep):
         require(self.f < 1 or float(self.f).is_integer(), f"keep.f is a share below 1 or a whole number, not {self.f}.")
 
     def bad(self, n: int) -> int:
-        return min(n, int(self.f * n) if self.f < 1 else int(self.f))
+        return min(n, int(self.f * n + 1e-9) if self.f < 1 else int(self.f))
 
     def chosen(self, n: int) -> int:
         """How many updates count."""

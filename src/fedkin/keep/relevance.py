@@ -31,6 +31,7 @@ def apart(rows: Tensor, metric: Literal["l1", "l2", "cosine"] = "l1") -> Tensor:
     if metric == "cosine":  # (m, d) float64 -> (m, m)
         unit = rows / rows.norm(dim=1, keepdim=True).clamp(min=1e-12)
         found: Tensor = (1 - unit @ unit.mT).clamp(min=0)
+        found.diagonal().mul_(0)  # exactly, but for what is not finite
     else:
         found = torch.cdist(rows, rows, 1 if metric == "l1" else 2, "donot_use_mm_for_euclid_dist")
     return found
@@ -153,10 +154,8 @@ class Relevance(Judging):
     def targets(self, before: Model, reply: Reply, round: int) -> Model:
         """G_i of every reply (3)."""
         scale = exp(min((round - 1) * log(self.scale), log(MOST)))
-        report = reply.report
-        return targets(
-            before, reply.upload["model"], report["rate"], report["reach"], scale, self.literal, self.normalise
-        )
+        rate, steps = reply.report["rate"], reply.report["steps" if self.literal else "reach"]
+        return targets(before, reply.upload["model"], rate, steps, scale, self.literal, self.normalise)
 
 
 @dataclass(frozen=True)
