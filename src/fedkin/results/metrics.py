@@ -152,3 +152,17 @@ def auc(irrelevant: np.ndarray, divergence: np.ndarray) -> float | None:
         return None
     ranks = rankdata(np.where(np.isnan(divergence), np.inf, divergence))
     return float((ranks[irrelevant].sum() - bad * (bad + 1) / 2) / (bad * good))
+
+
+def gap(sizes: np.ndarray, common: np.ndarray, personal: np.ndarray) -> float:
+    """Gamma (8): how much lower the clients' training losses are with their own models than with the common one."""
+    return float(np.average(common - personal, weights=sizes))
+
+
+def skew(sizes: np.ndarray, kept: np.ndarray, local: np.ndarray, personal: np.ndarray) -> float | None:
+    """rho (9): the mean of F_k(omega_k) - F_k(beta_k) over the clients that count, by that over all that replied; 1 if
+    who counts has nothing to do with it. None where the latter is nothing."""
+    excess = local - personal
+    weights = sizes * kept
+    whole = float(np.average(excess, weights=sizes))
+    return float(np.average(excess, weights=weights)) / whole if weights.sum() > 0 and whole > 1e-12 else None
