@@ -221,6 +221,15 @@ class Descent:
     speed: float = 1.0  # times the round's rate
     batch: int = 0  # which of a step's batches
 
+    def terms(self) -> dict[str, float]:
+        """The factor with which each model of the carry stands beside the gradient in v."""
+        found: dict[str, float] = {}
+        pulled = [(self.model, self.pull), (self.towards, -self.pull)] if self.towards is not None else []
+        beside = [*((name, 1.0) for name in self.plus), *((name, -1.0) for name in self.minus)]
+        for name, factor in [(self.model, self.decay), *pulled, *beside]:
+            found[name] = found.get(name, 0.0) + factor
+        return {name: factor for name, factor in found.items() if factor}
+
     def begin(self, carry: Message) -> Message:
         """The carry with this descent's velocity at rest."""
         return carry | {f"velocity of {self.model}": tree.zeros(carry[self.model])} if self.momentum else carry

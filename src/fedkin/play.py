@@ -6,7 +6,6 @@ result = fk.run(fk.Experiment(data=fk.Data("synthetic"), model="mlr", method=fk.
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import time
@@ -404,8 +403,9 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
 
 
 def default_threads(engine: Simulation) -> int:
-    """One for small models, whose products are too small to share; else the machine's cores, up to four."""
-    return 1 if engine.network.parameters < 50_000 else min(4, os.cpu_count() or 1)
+    """One for small models, whose products are too small to share; else those torch would use (the machine's cores, or
+    OMP_NUM_THREADS), up to four."""
+    return 1 if engine.network.parameters < 50_000 else min(4, torch.get_num_threads())
 
 
 def cadence(method: Method, task: Task, engine: Simulation) -> int:

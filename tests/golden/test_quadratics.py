@@ -36,6 +36,10 @@ class Quadratic:
     def grad(self, model: Model, batch: Batch) -> Model:
         return {"w": self.a * (model["w"] - self.b)}
 
+    def add_grad(self, into: Model, keep: float, scale: float, model: Model, batch: Batch) -> None:
+        slope = self.grad(model, batch)["w"]
+        into["w"].mul_(keep).add_(slope, alpha=scale)
+
 
 def declared(part: Train, start: Message, f: Quadratic, steps: int, mine: Message) -> Message:
     """The part as it stands: begin, and its own steps."""

@@ -11,7 +11,7 @@ from torch.func import functional_call, vmap
 from torch.func import grad as gradient
 
 from fedkin.core.tree import Batch, Model
-from fedkin.engines import layers
+from fedkin.engines import fused, layers
 from fedkin.engines.layers import KeyedDropout
 from fedkin.errors import BadInput, require
 
@@ -51,6 +51,7 @@ class Network:
         }
         self.masks = self.probed(sample, batch, classes)
         self.layers = layers.known(self.module, set(self.model))
+        self.fused = self.layers if fused.fits(self.layers, sample) else None
         self.vmapped = vmap(self.logits)
 
     @property
@@ -138,6 +139,8 @@ class StackedObjective:
         return (each * batch["weight"]).sum(1) / batch["weight"].sum(1)
 
     def grad(self, stacked: Model, batch: Batch) -> Model:
+        if self.network.fused is not None:
+            return fused.grad(self.network.fused, stacked, batch)
         with torch.enable_grad():
             leaves = {name: value.detach().requires_grad_() for name, value in stacked.items()}
             if "weight" in batch:
@@ -148,6 +151,15 @@ class StackedObjective:
                 total = total / batch["y"].shape[1]
             found = torch.autograd.grad(total, list(leaves.values()))
         return dict(zip(leaves, found, strict=True))
+
+    def add_grad(self, into: Model, keep: float, scale: float, stacked: Model, batch: Batch) -> None:
+        """into <- keep into + scale grad(stacked), in place; `into` may be the model itself."""
+        if self.network.fused is not None:
+            return fused.add_grad(into, keep, scale, self.network.fused, stacked, batch)
+        found = self.grad(stacked, batch)
+        if keep != 1.0:
+            torch._foreach_mul_(list(into.values()), keep)
+        torch._foreach_add_(list(into.values()), [found[name] for name in into], alpha=scale)
 
 
 def keyed(module: nn.Module) -> nn.Module:

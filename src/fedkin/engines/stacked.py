@@ -32,7 +32,8 @@ class Stacked(Simulation):
         convolves = any(value.dim() == 4 for value in self.network.model.values())
         if convolves:
             return 10 if self.network.parameters < 30_000 else 5 if self.network.parameters < 200_000 else 1
-        return max(10, min(100, 200_000 // self.network.parameters))
+        most, numbers = (200, 2_000_000) if self.network.fused is not None else (100, 200_000)
+        return max(10, min(most, numbers // self.network.parameters))
 
     def local_pass(
         self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
@@ -83,30 +84,23 @@ class Stacked(Simulation):
 
     @torch.no_grad()
     def descend(self, descent: Descent, carry: Message, batch: Batch, rate: float) -> None:
-        """`Descent.step`, in place: the carry is this engine's own copy."""
-        names = list(carry[descent.model])
-
-        def values(name: str) -> list[Tensor]:
-            return [carry[name][key] for key in names]
-
-        model = values(descent.model)
-        found = self.stacked_objective.grad(carry[descent.model], batch)
-        v = [found[key] for key in names]
-        if descent.decay:
-            torch._foreach_add_(v, model, alpha=descent.decay)
-        if descent.towards is not None and descent.pull:
-            torch._foreach_add_(v, model, alpha=descent.pull)
-            torch._foreach_add_(v, values(descent.towards), alpha=-descent.pull)
-        for name in descent.plus:
-            torch._foreach_add_(v, values(name))
-        for name in descent.minus:
-            torch._foreach_sub_(v, values(name))
+        """`Descent.step`, in place: the carry is this engine's own copy. Without momentum all goes straight into the
+        model, with it into the velocity."""
+        model, terms, rate = carry[descent.model], descent.terms(), rate * descent.speed
         if descent.momentum:
-            velocity = values(f"velocity of {descent.model}")
-            torch._foreach_mul_(velocity, descent.momentum)
-            torch._foreach_add_(velocity, v)
-            v = velocity
-        torch._foreach_add_(model, v, alpha=-rate * descent.speed)
+            into, keep, scale = carry[f"velocity of {descent.model}"], descent.momentum, 1.0
+        else:
+            into, keep, scale = model, 1.0 - rate * terms.pop(descent.model, 0.0), -rate
+        self.stacked_objective.add_grad(into, keep, scale, model, batch)
+        for name, factor in terms.items():
+            add(into, carry[name], scale * factor)
+        if descent.momentum:
+            add(model, into, -rate)
+
+
+def add(into: Model, model: Model, scale: float) -> None:
+    """into <- into + scale model, in place."""
+    torch._foreach_add_(list(into.values()), [model[name] for name in into], alpha=scale)
 
 
 def grouped(f: Callable[..., Any], sent: Message, got: Tensor, *rest: Any) -> Any:
