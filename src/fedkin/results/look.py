@@ -163,7 +163,7 @@ article p { margin: 0 0 8px; max-width: 66em; }
 .wide { overflow-x: auto; margin: 0 -24px; padding: 0 24px; }
 .tall { max-height: 480px; overflow-y: auto; }
 table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
-#comparison { width: 100%; }
+#comparison, #costs { width: 100%; }
 th, td { padding: 8px 7px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 thead th { color: var(--soft); font-weight: 500; font-size: 13px; vertical-align: bottom; }
 thead th[colspan] { text-align: center; border-bottom: 0; padding-bottom: 0; font-weight: 600; color: var(--ink); }

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 
 from fedkin.compare import LOCAL
 from fedkin.results import charts, files, look, metrics
-from fedkin.results.columns import kinds, table
+from fedkin.results.columns import costs, kinds, table
 from fedkin.results.joining import gains
 from fedkin.results.kinmaps import learned
 from fedkin.results.pieces import chip, choice, fixed, note, section
@@ -36,7 +36,7 @@ def write(folder: Path) -> Path:
 def page(study: Study) -> str:
     figures: dict[str, charts.Figure] = {}
     maps: dict[str, str] = {}
-    sections = [top(study), table(study)]
+    sections = [top(study), table(study), costs(study)]
     sections += [part(study, figures) for part in (curves, gains, selected)]
     sections += [learned(study, figures, maps), settings(study), definitions()]
     stored = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
