@@ -23,7 +23,10 @@ BETTER, SAME, WORSE = "#2f9e6e", "#a9aeb6", "#9060b0"
 VIRIDIS = ("#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6dcd59", "#b4de2c", "#fde725")
 OWN = ("#fbd9c0", "#ec7a35", "#b33a00")
 SCALES = {"WEIGHTS": VIRIDIS, "OWN": OWN}
+# An update that counted and one that did not; also a relevant client and an irrelevant one.
+COUNTED, LOST = "#1d8a8a", "#e08a1e"
 NAMED = 30  # so many clients' names fit under the bars
+DOTS = 1000  # of a line or a cloud; of more clients these are drawn, evenly spaced
 
 
 def styles(names: list[str], local: str) -> dict[str, tuple[str, str]]:
@@ -94,10 +97,19 @@ def bars(gains: np.ndarray, texts: list[str], names: list[str], span: tuple[floa
     }
     x: dict[str, Any] = {"title": {"text": "clients, by gain"}, "showgrid": False}
     if len(order) <= NAMED:
-        shortened = [escape(name if len(name) <= 14 else name[:13] + "…") for name in (names[i] for i in order)]
-        x |= {"tickvals": bar["x"], "ticktext": shortened, "tickangle": -60, "title": {"text": ""}}
+        x |= {
+            "tickvals": bar["x"],
+            "ticktext": [brief(names[i]) for i in order],
+            "tickangle": -60,
+            "title": {"text": ""},
+        }
     gap = 0.25 if len(order) <= 150 else 0.0
     return {"data": [bar], "layout": layout(320, x, gain_axis(span), bargap=gap)}
+
+
+def brief(name: str) -> str:
+    """A name that fits under a bar."""
+    return escape(name if len(name) <= 14 else name[:13] + "…")
 
 
 def scatter(gains: np.ndarray, sizes: np.ndarray, texts: list[str], span: tuple[float, float]) -> Figure:
@@ -120,21 +132,28 @@ def scatter(gains: np.ndarray, sizes: np.ndarray, texts: list[str], span: tuple[
     return {"data": [dots], "layout": layout(320, x, gain_axis(span))}
 
 
+def spread(count: int) -> list[int]:
+    """So many places, or DOTS of them, evenly spaced, both ends among them."""
+    found: list[int] = np.linspace(0, count - 1, min(count, DOTS)).round().astype(int).tolist()
+    return found
+
+
 def selections(shares: dict[str, np.ndarray], names: list[str], style: dict[str, tuple[str, str]]) -> Figure:
     """In how many of the rounds each client was selected, from the most often to the least."""
     data = []
     for method, share in shares.items():
         order = np.argsort(-share, kind="stable")
+        at = spread(len(order))
         tone, dash = style[method]
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines",
                 "name": escape(method),
-                "x": list(range(1, len(order) + 1)),
-                "y": (100 * share[order]).tolist(),
+                "x": [i + 1 for i in at],
+                "y": (100 * share[order[at]]).round(6).tolist(),
                 "line": {"color": tone, "dash": dash, "shape": "hvh", "width": 2.5},
-                "hovertext": [escape(names[i]) for i in order],
+                "hovertext": [escape(names[order[i]]) for i in at],
                 "hovertemplate": "client %{hovertext}: %{y:.1f} % of rounds",
             }
         )
@@ -186,10 +205,10 @@ def gradient(tones: Sequence[str]) -> str:
     return f"linear-gradient(to right, {', '.join(tones)})"
 
 
-def decades(low: float, high: float) -> list[int]:
+def decades(low: float, high: float) -> list[float]:
     """Round numbers for a logarithmic axis: 1, 2, 5, 10, ... or, over a wide range, the powers of ten."""
     steps = (1, 2, 5) if high < 1000 * low else (1,)
-    ticks = [step * 10**power for power in range(12) for step in steps]
+    ticks = [step * 10**power if power >= 0 else step / 10**-power for power in range(-12, 12) for step in steps]
     return [tick for tick in ticks if low / 1.3 <= tick <= high * 1.3]
 
 
@@ -208,6 +227,6 @@ def colour(gain: float) -> str:
     return BETTER if gain > 0 else WORSE if gain < 0 else SAME
 
 
-def faint(colour: str) -> str:
+def faint(colour: str, strength: float = 0.18) -> str:
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.18)"
+    return f"rgba({red},{green},{blue},{strength})"

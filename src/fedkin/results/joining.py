@@ -13,6 +13,8 @@ from fedkin.results.selection import selection
 from fedkin.results.study import Entry, Study
 from fedkin.results.words import by_size, points, shares
 
+LISTED = 2000  # clients up to which the page has a table of them
+
 
 def gains(study: Study, figures: dict[str, charts.Figure]) -> str:
     """Every client against itself alone; without Local nothing can be said, and that is said."""
@@ -34,6 +36,8 @@ def gains(study: Study, figures: dict[str, charts.Figure]) -> str:
     )
     mute = "client has no test samples and is" if missing == 1 else "clients have no test samples and are"
     explained += f" {missing} {mute} left out." if missing else ""
+    many = int(known.sum())
+    explained += f" Of {many:,} clients {charts.DOTS:,} are drawn, evenly spaced by gain." if many > charts.DOTS else ""
     panels = [panel(study, name, i, known, span, figures) for i, name in enumerate(means)]
     return section(title, note(explained), *panels, every_client(study, means))
 
@@ -45,6 +49,7 @@ def panel(
     found = study.gains[name]
     mean = np.round(100 * found.mean(0), 9)
     ids = np.flatnonzero(known)
+    ids = ids[np.argsort(mean[ids], kind="stable")][charts.spread(len(ids))] if len(ids) > charts.DOTS else ids
     names = [str(study.clients["names"][k]) for k in ids]
     texts = [hover(study, found, int(k)) for k in ids]
     figures[f"bars-{i}"] = charts.bars(mean[ids], texts, names, span)
@@ -77,7 +82,11 @@ def hover(study: Study, found: np.ndarray, k: int) -> str:
 
 
 def every_client(study: Study, means: dict[str, np.ndarray]) -> str:
-    """The same as numbers, for the client that looks for itself."""
+    """The same as numbers, for the client that looks for itself; of very many clients not in the page."""
+    if len(study.clients["names"]) > LISTED:
+        return note(
+            f"Every client's gain is not listed, for there are more than {LISTED:,}; the runs' folders have it."
+        )
     about = {word: study.clients[word] for word in ("train", "test") if word in study.clients}
     head = ["client", *about, *(f"{name}, points" for name in means)]
     heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)

@@ -44,7 +44,7 @@ def trends(study: Study, name: str, i: int, figures: dict[str, charts.Figure]) -
     colour, _ = charts.styles(list(study.entries), LOCAL)[name]
     places = []
     for word, (title, from_zero) in TRENDS.items():
-        if values := study.entries[name].collaboration(word):
+        if values := study.entries[name].numbers("collaborate", word):
             figures[f"{word}-{i}"] = charts.trend(values, title, colour, from_zero)
             places.append(f'<div id="{word}-{i}" class="chart"></div>')
     return f'<div class="trio">{"".join(places)}</div>' if places else ""

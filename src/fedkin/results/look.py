@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from fedkin.results.charts import NAMED, SCALES
+from fedkin.results.charts import COUNTED, LOST, NAMED, SCALES, faint
 
 
 def maps() -> str:
@@ -12,6 +12,17 @@ def maps() -> str:
     even = {name: [[i / (len(tones) - 1), tone] for i, tone in enumerate(tones)] for name, tones in SCALES.items()}
     known = {"NAMED": NAMED} | even
     return "".join(f"const {name} = {json.dumps(value)};\n" for name, value in known.items()) + MAPS
+
+
+def rounds() -> str:
+    """The script that draws who was selected when."""
+    known: dict[str, object] = {"NAMED_ROWS": NAMED, "COUNTED": shades(COUNTED), "LOST": shades(LOST)}
+    return "".join(f"const {name} = {json.dumps(value)};\n" for name, value in known.items()) + ROUNDS
+
+
+def shades(tone: str) -> list[list[object]]:
+    """From nothing at all to the full colour, over whatever is below; the least there is can be seen."""
+    return [[0, faint(tone, 0)], [1e-6, faint(tone, 0.14)], [1, faint(tone, 1)]]
 
 
 SCRIPT = """
@@ -40,6 +51,7 @@ for (const [id, figure] of Object.entries(figures))
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const id of Object.keys(figures)) Plotly.relayout(id, colours());
 });
+const clipped = name => name.length > 14 && !name.includes("&") ? name.slice(0, 13) + "…" : name;
 const chosen = name => document.querySelector(`input[name="${name}"]:checked`)?.value;
 for (const input of document.querySelectorAll('input[name="kind"], input[name="average"]'))
   input.addEventListener("change", () => {
@@ -50,6 +62,67 @@ for (const input of document.querySelectorAll('input[name="kind"], input[name="a
 for (const input of document.querySelectorAll('input[name="statistic"]'))
   input.addEventListener("change", () => document.getElementById("comparison").dataset.shows = input.value);
 """
+
+# Pure, so that it can be tried without a page: what the cells of clients against rounds show and say.
+ATTENDED = """
+function attended(about) {
+  const part = (a, b) => Number((100 * a / b).toPrecision(3)) + " %";
+  const when = ([first, last]) => first === last ? `round ${first}` : `rounds ${first} to ${last}`;
+  const cases = (i, j) => about.sizes[i] * (about.columns[j][1] - about.columns[j][0] + 1);
+  const lost = (i, j) => about.lost?.[i][j] ?? 0;
+  const became = (i, j) => !about.sent ? "" : lost(i, j) === 0 ? ", its update counted"
+    : lost(i, j) === 1 ? ", but its update did not count" : `, its update counted ${part(1 - lost(i, j), 1)}`;
+  const together = (i, j, n) => `selected in ${n} of ${cases(i, j)} cases` + (!about.sent || !n ? ""
+    : lost(i, j) === 0 ? ", and every update counted" : `, and ${part(lost(i, j), n)} of their updates did not count`);
+  const said = (n, i, j) => `${about.rows[i]}<br>${when(about.columns[j])}: ` + (cases(i, j) > 1 ? together(i, j, n)
+    : n ? "selected" + became(i, j) : "not selected");
+  const over = f => about.taken.map((row, i) => row.map((n, j) => f(n, i, j)));
+  return {text: over(said), counted: over((n, i, j) => (n - lost(i, j)) / cases(i, j)),
+    lost: about.lost && over((n, i, j) => lost(i, j) / cases(i, j))};
+}
+"""
+
+ROUNDS = (
+    ATTENDED
+    + """
+const rounds = JSON.parse(document.getElementById("rounds").textContent);
+function attends() {
+  const about = rounds[chosen("attended") ?? "0"], place = document.getElementById("attended"), found = attended(about);
+  place.querySelector("p").textContent = about.said;
+  place.querySelector(".note").textContent = about.note;
+  const one = about.sizes.every(size => size === 1) && about.columns.every(([first, last]) => first === last);
+  const most = `(strongest: from ${Number((100 * about.most).toPrecision(3))} % on)`;
+  place.querySelector(".most").textContent = one ? "" : most;
+  const tall = about.rows.length, wide = about.columns.length, apart = tall <= 60 && wide <= 120 ? 1 : 0;
+  const style = styled(), of = name => style.getPropertyValue(name).trim();
+  const common = {type: "heatmap", text: found.text, hovertemplate: "%{text}<extra></extra>", showscale: false,
+    x: about.columns.map(([first]) => first + (about.columns[0][1] - about.columns[0][0]) / 2),
+    zmin: 0, zmax: about.most, xgap: apart, ygap: apart};
+  const data = [{...common, z: found.counted, colorscale: COUNTED}];
+  if (found.lost) data.push({...common, z: found.lost, colorscale: LOST});
+  const step = Math.ceil(tall / NAMED_ROWS), ticks = about.firsts.map((_, i) => i).filter(i => i % step === 0);
+  const layout = coloured({height: Math.min(Math.max(tall * 15, 150), 460) + 76, autosize: true,
+    margin: {l: 44, r: about.relevant === null ? 12 : 34, t: 28, b: 48}, hoverlabel: {align: "left"},
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: of("--faint"),
+    xaxis: {title: {text: "round"}, showgrid: false, zeroline: false, fixedrange: true},
+    yaxis: {title: {text: "client", standoff: 6}, showgrid: false, zeroline: false, fixedrange: true, automargin: true,
+      range: [tall - 0.5, -0.5], ticks: "", tickfont: {size: 11}, tickvals: ticks,
+      ticktext: ticks.map(i => clipped(about.firsts[i]))}});
+  if (about.relevant !== null) {
+    const line = {type: "line", xref: "paper", x0: 0, x1: 1, y0: about.relevant - 0.5, y1: about.relevant - 0.5};
+    layout.shapes = [{...line, line: {color: of("--ink"), width: 1.5}}];
+    const named = (text, y) => ({text, y, x: 1, xref: "paper", xanchor: "left", xshift: 4, textangle: 90,
+      showarrow: false, font: {size: 12}});
+    layout.annotations = [named("irrelevant", (about.relevant + tall - 1) / 2)];
+    if (about.relevant) layout.annotations.push(named("relevant", (about.relevant - 1) / 2));
+  }
+  Plotly.react("attended-map", data, layout, settings);
+}
+for (const input of document.querySelectorAll('input[name="attended"]')) input.addEventListener("change", attends);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", attends);
+attends();
+"""
+)
 
 # Pure, so that it can be tried without a page: what a panel shows of one round.
 CELLS = """
@@ -81,7 +154,6 @@ MAPS = (
     CELLS
     + """
 const kin = JSON.parse(document.getElementById("kin").textContent);
-const clipped = name => name.length > 14 && !name.includes("&") ? name.slice(0, 13) + "…" : name;
 const axis = (title, ids, about, range) => ({title: {text: title, standoff: 6}, range, showgrid: false, zeroline: false,
   automargin: true, fixedrange: true, tickfont: {size: 11}, showticklabels: ids.length <= NAMED, ticks: "",
   tickvals: ids.map((_, i) => i), ticktext: ids.map(id => clipped(about.names[id]))});
@@ -134,10 +206,10 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Obje
 STYLE = """
 :root { --page: #f6f7f9; --card: #ffffff; --ink: #1b1f26; --soft: #565d69; --line: #e0e3e8; --win: #17714b;
   --win-back: #ddf3e8; --caution: #7a4b00; --caution-back: #fff3d9; --accent: #24539b; --blank: #d8dbe1;
-  font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+  --faint: #eef0f3; font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 @media (prefers-color-scheme: dark) { :root { --page: #14171c; --card: #1d2128; --ink: #eceef2; --soft: #a7aeba;
   --line: #343a44; --win: #7fe0b3; --win-back: #173a2b; --caution: #ffd58a; --caution-back: #3b2e12;
-  --accent: #8db7f5; --blank: #3b424d; } }
+  --accent: #8db7f5; --blank: #3b424d; --faint: #2a2f38; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font-size: 16px; line-height: 1.55; }
 main { max-width: 1320px; margin: 0 auto; padding: 40px 24px 64px; }
@@ -206,6 +278,7 @@ small { color: var(--soft); font-weight: 400; }
   color: var(--soft); }
 .keys > span { display: inline-flex; align-items: center; gap: 7px; }
 .keys > span > i { width: 14px; height: 14px; border-radius: 3px; background: var(--blank); }
+#attended .keys > span:last-child i { background: var(--faint); border: 1px solid var(--line); }
 .keys .nothing { background: var(--card); border: 1px solid var(--soft); }
 .ramp { width: min(280px, 80%); margin: 0 24px; }
 .ramp i { display: block; height: 14px; border-radius: 3px; }

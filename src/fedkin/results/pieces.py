@@ -37,3 +37,8 @@ def chip(study: Study, name: str) -> str:
 def fixed(name: str, value: str) -> str:
     """A choice already made, for the script."""
     return f'<input type="radio" name="{name}" value="{escape(value)}" checked hidden>'
+
+
+def chart(id: str, label: str) -> str:
+    """The place of a figure, with a title for those who cannot see it."""
+    return f'<div id="{id}" class="chart" role="img" aria-label="{escape(label)}"></div>'

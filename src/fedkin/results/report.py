@@ -13,10 +13,13 @@ from plotly.offline import get_plotlyjs
 
 from fedkin.compare import LOCAL
 from fedkin.results import charts, files, look, metrics
+from fedkin.results.attendance import present
 from fedkin.results.columns import costs, kinds, table
 from fedkin.results.joining import gains
 from fedkin.results.kinmaps import learned
 from fedkin.results.pieces import chip, choice, fixed, note, section
+from fedkin.results.relevance import counted
+from fedkin.results.scores import opinions
 from fedkin.results.selection import selected
 from fedkin.results.study import Study, studied
 from fedkin.results.words import DEFINITIONS, cautions, headline, lede
@@ -35,13 +38,16 @@ def write(folder: Path) -> Path:
 
 def page(study: Study) -> str:
     figures: dict[str, charts.Figure] = {}
+    rounds: dict[str, str] = {}
     maps: dict[str, str] = {}
+    known = present(study)
     sections = [top(study), table(study), costs(study)]
-    sections += [part(study, figures) for part in (curves, gains, selected)]
+    sections += [curves(study, figures), gains(study, figures), selected(study, known, figures, rounds)]
+    sections += [opinions(study, known, figures), counted(study, known, figures)]
     sections += [learned(study, figures, maps), settings(study), definitions()]
-    stored = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
-    weights = ",".join(f"{json.dumps(name)}: {text}" for name, text in maps.items()).replace("<", "\\u003c")
-    shown = f'<script type="application/json" id="kin">{{{weights}}}</script>\n' if maps else ""
+    drawn = {name: json.dumps(figure, allow_nan=False) for name, figure in figures.items()}
+    stored = store("figures", drawn) + store("rounds", rounds) + store("kin", maps)
+    script = look.SCRIPT + (look.rounds() if rounds else "") + (look.maps() if maps else "")
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -56,12 +62,19 @@ def page(study: Study) -> str:
 <main>
 {"".join(sections)}
 </main>
-<script type="application/json" id="figures">{stored}</script>
-{shown}<script>{get_plotlyjs()}</script>
-<script>{look.SCRIPT}{look.maps() if maps else ""}</script>
+{stored}<script>{get_plotlyjs()}</script>
+<script>{script}</script>
 </body>
 </html>
 """
+
+
+def store(id: str, texts: dict[str, str]) -> str:
+    """JSON by name, for the script to read; nothing of what only some pages have."""
+    if not texts and id != "figures":
+        return ""
+    inner = ",".join(f"{json.dumps(name)}:{text}" for name, text in texts.items()).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{id}">{{{inner}}}</script>\n'
 
 
 def top(study: Study) -> str:
