@@ -32,6 +32,7 @@ def made_up(
     method: fk.Method | None = None,
     name: str = "fedavg",
     names: Sequence[str] | None = None,
+    post: Sequence[float] | None = None,  # clients' accuracies in every scored round
     seed: int = 0,
     every: int = 1,
     finished: bool = True,
@@ -58,6 +59,9 @@ def made_up(
         if r % every == 0 or r == rounds:
             line["accuracy"] = {"global": {"macro": r / rounds, "micro": r / rounds}}
             line |= {"select": select} if select else {}
+            if post is not None:
+                line["accuracy"]["post"] = {"macro": float(np.mean(post)), "micro": float(np.mean(post))}
+                recorder.append("accuracy-post.bin", np.asarray(post, dtype="<f8").tobytes())
         recorder.append("selected.bin", who.tobytes())
         recorder.append("kept.bin", weights.astype("<f4").tobytes())
         recorder.append("rounds.jsonl", (json.dumps(line) + "\n").encode())

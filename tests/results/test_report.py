@@ -265,6 +265,22 @@ def test_gains_are_post_minus_local_with_names_and_sizes(trio: Path) -> None:
     assert page.figures["bars-0"]["layout"]["yaxis"]["range"] == page.figures["bars-1"]["layout"]["yaxis"]["range"]
 
 
+def test_gains_of_very_many_clients_are_thinned_and_that_is_said(made_up: Any, tmp_path: Path) -> None:
+    n = 2500
+    gains = np.random.default_rng(0).permutation(n) / n - 0.25
+    made_up(tmp_path / "local" / "seed-0", n, [range(n)], name="local", method=fk.methods.local(), post=[0.25] * n)
+    made_up(tmp_path / "fedavg" / "seed-0", n, [range(n)], post=0.25 + gains)
+    page = written(tmp_path)
+    bars, dots = (page.figures[name]["data"][0] for name in ("bars-0", "sizes-0"))
+    assert len(bars["y"]) == len(dots["y"]) == len(bars["hovertext"]) == charts.DOTS
+    assert (bars["y"][0], bars["y"][-1]) == pytest.approx((100 * gains.min(), 100 * gains.max()))
+    assert bars["y"] == sorted(bars["y"])
+    assert np.median(bars["y"]) == pytest.approx(100 * np.median(gains), abs=0.1)
+    assert "Of 2,500 clients 1,000 are drawn, evenly spaced by gain." in page.text
+    assert "Every client's gain is not listed" in page.text
+    assert not any(tag == "table" and "id" not in attributes for tag, attributes in page.tags)
+
+
 def test_selections_are_shares_of_rounds(trio: Path) -> None:
     page = written(trio)
     traces = {trace["name"]: trace for trace in page.figures["selected"]["data"]}

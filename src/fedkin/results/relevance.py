@@ -13,7 +13,7 @@ from fedkin.results import charts
 from fedkin.results.attendance import Attendance, grouped, mean_of, row_name
 from fedkin.results.pieces import chart, chip, note, section
 from fedkin.results.study import Study
-from fedkin.results.words import progress
+from fedkin.results.words import listed, progress
 
 BARS = 500  # clients up to which each has a bar; more are drawn as groups of clients
 POINTS = 400  # rounds up to which the filter's quality is drawn as it is; of more, means are drawn
@@ -53,7 +53,7 @@ def relevance(one: Attendance) -> Relevance | None:
     """None where every update counted and nothing judges clients."""
     found = {r: scaled(values.astype(float)) for r, values in one.trial.run.marks("keep", "divergence").items()}
     made = Relevance(one, {r: values for r, values in found.items() if np.isfinite(values).any()})
-    return made if made.divergence or made.filters or one.left_out.any() else None
+    return made if made.divergence or one.left_out.any() else None
 
 
 def scaled(values: np.ndarray) -> np.ndarray:
@@ -105,31 +105,34 @@ def spoken(found: Relevance) -> str:
 
 
 def last_round(found: Relevance) -> str:
-    """How good the filter was when it was last judged: as counts where the truth of each client is written down."""
+    """How good the filter was when it was last judged: in counts where the truth of each client is written down."""
     if not found.filters:
         return ""
     r = max(found.filters)
     quality = found.filters[r]
+    caught, right = (shown(quality.get(word)) for word in ("recall", "precision"))
     when = "In the last round" if r == found.one.rounds else f"In round {r:,}"
-    caught, right = shown(quality.get("recall")), shown(quality.get("precision"))
-    said = (
-        f"{when} the filter found {caught} of the irrelevant clients (recall), and {right} of those it left out were "
-    )
-    said += "irrelevant (precision)"
-    truth, kept = found.one.irrelevant, found.one.kept
-    if truth is not None and kept is not None:
-        ids, weights = found.one.ids[r - 1], kept[r - 1]
-        bad, out = truth[ids[~np.isnan(weights)]], weights[~np.isnan(weights)] == 0
+    known = {word: value for word in ("recall", "precision") if (value := quality.get(word)) is not None}
+    parts = [f"a {word} of {shown(value)}" for word, value in known.items()]
+    said = "had " + (listed(parts, "and") if parts else "nothing to find")
+    if found.one.irrelevant is not None and found.one.kept is not None:
+        bad, out = verdicts(found.one.irrelevant, found.one.ids[r - 1], found.one.kept[r - 1])
         both = int((bad & out).sum())
-        said = f"{when} the filter found {both:,} of {int(bad.sum()):,} irrelevant clients (recall {caught})"
+        said = f"found {both:,} of {int(bad.sum()):,} irrelevant clients (recall {caught})"
         left = f"{both:,} of the {int(out.sum()):,} it left out were irrelevant (precision {right})"
-        said += f", and {left}" if out.any() else ", for it left nobody out"
+        said += f", and {left}" if out.any() else "; it left nobody out"
     auc = quality.get("auc")
-    return said + (f"; AUC {auc:.3f}." if auc is not None else ".")
+    return f"{when} the filter {said}{'' if auc is None else f'; AUC {auc:.3f}'}."
+
+
+def verdicts(truth: np.ndarray, ids: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of those who replied: who is irrelevant, and who was left out."""  # (k,), (k,)
+    replied = ~np.isnan(kept)
+    return truth[ids[replied]], kept[replied] == 0
 
 
 def shown(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.0f}\u00a0%"
+    return "unknown" if value is None else f"{100 * value:.0f}\u00a0%"
 
 
 def majority(found: Relevance) -> str:

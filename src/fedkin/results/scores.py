@@ -67,12 +67,11 @@ def scored(one: Attendance) -> Scores | None:
 
 def opinions(study: Study, known: dict[str, Attendance], figures: dict[str, charts.Figure]) -> str:
     """A panel a method that has scores; nothing where none has."""
-    articles, meanings = [], []
-    for i, (name, one) in enumerate(known.items()):
-        found = scored(one)
-        if found is None:
-            continue
-        meanings.append(found.scale.meaning)
+    every = {name: found for name, one in known.items() if (found := scored(one))}
+    meanings = {found.scale.meaning for found in every.values()}
+    common = meanings.pop() if len(meanings) == 1 else ""  # said once; otherwise each method says its own
+    articles = []
+    for i, (name, found) in enumerate(every.items()):
         colour, _ = charts.styles(list(study.entries), LOCAL)[name]
         figures[f"scores-{i}"] = drawn(found, colour)
         places = []
@@ -80,14 +79,14 @@ def opinions(study: Study, known: dict[str, Attendance], figures: dict[str, char
             if values := study.entries[name].numbers("select", word):
                 figures[f"{word}-{i}"] = charts.trend(values, title, colour, from_zero)
                 places.append(chart(f"{word}-{i}", f"{name}: {title}, over the rounds"))
+        said = spoken(found) if common else f"{found.scale.meaning} {spoken(found)}"
         articles.append(
-            f"<article><h3>{chip(study, name)}</h3><p>{escape(spoken(found))}</p>"
+            f"<article><h3>{chip(study, name)}</h3><p>{escape(said)}</p>"
             f"{chart(f'scores-{i}', f'{name}: {found.scale.title}, over the rounds')}"
             + (f'<div class="pair">{"".join(places)}</div>' if places else "")
             + f"{note(remarks(found))}</article>"
         )
-    text = note(" ".join(dict.fromkeys(meanings)))
-    return section("What the selection thinks of the clients", text, *articles) if articles else ""
+    return section("What the selection thinks of the clients", note(common), *articles) if articles else ""
 
 
 def spoken(found: Scores) -> str:
