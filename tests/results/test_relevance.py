@@ -159,6 +159,13 @@ def test_a_round_in_which_nobody_is_left_out(made_up: Any, tmp_path: Path) -> No
     assert "In round 2 the filter had a recall of 0 %." in text
 
 
+def test_an_update_that_counts_a_little_is_not_left_out(made_up: Any, tmp_path: Path) -> None:
+    made_up(tmp_path, 2, [[0, 1]], kept=[[0.1, 0]], irrelevant=[True, True], filters=[POOR])
+    text, found = figures(tmp_path)
+    assert "the filter found 1 of 2 irrelevant clients (recall 25 %), and 1 of the 1 it left out were" in text
+    assert found["out-0"]["data"][0]["y"] == [0, 100]
+
+
 def test_very_many_clients_are_drawn_in_groups_of_one_kind(made_up: Any, tmp_path: Path) -> None:
     n, gen = 2600, np.random.default_rng(0)
     truth = gen.random(n) < 0.25

@@ -154,8 +154,10 @@ def cells(text: str, table: str) -> dict[str, list[str]]:
 
 
 def test_costs_are_in_client_rounds_models_and_bytes(tmp_path: Path) -> None:
-    """SCAFFOLD sends a control variate beside each model: twice the traffic, the same number of client-rounds."""
-    compared(tmp_path, compare.with_local([fk.methods.fedavg(count=3), fk.methods.scaffold(count=3)]), [0, 1])
+    """SCAFFOLD sends a control variate beside each model: twice the traffic, the same number of client-rounds. Active
+    FL sends every client a model before the first round."""
+    methods = [fk.methods.fedavg(count=3), fk.methods.scaffold(count=3), fk.methods.active(fraction=3 / 8)]
+    compared(tmp_path, compare.with_local(methods), [0, 1])
     text = report.write(tmp_path).read_text()
     found = cells(text, "costs")
     numbers = files.read_json(tmp_path / "fedavg" / "seed-0" / "experiment.json")["resolved"]["parameters"]
@@ -163,6 +165,7 @@ def test_costs_are_in_client_rounds_models_and_bytes(tmp_path: Path) -> None:
     assert found["local"][:5] == ["0", "0", "0", "0 B", "0 B"]
     assert found["fedavg"][:5] == ["12", "12", "12", once, once]
     assert found["scaffold"][:5] == ["12", "24", "24", twice, twice]
+    assert found["active"][:5] == ["12", "12", "20", once, words.size(20 * 4 * numbers)]
     assert "with scaffold more than one model a client and round" in text
     seeds = [files.read_json(tmp_path / "fedavg" / f"seed-{seed}" / "summary.json") for seed in (0, 1)]
     steady = [percent(np.mean([s["stability"][kind] for s in seeds])) for kind in ("post", "global")]

@@ -183,6 +183,17 @@ def test_where_everybody_always_counts_a_sentence_is_enough(made_up: Any, tmp_pa
     assert 'name="attended"' not in text.split("<script")[0]  # one method: nothing to choose
 
 
+@pytest.mark.parametrize(
+    ("last", "became"), [(0.5, "0 did not count (0 %)."), (NAN, "1 selected client did not reply.")]
+)
+def test_one_update_that_counts_half_or_never_comes_is_drawn(
+    made_up: Any, tmp_path: Path, last: float, became: str
+) -> None:
+    _, pictures = shown(made_up(tmp_path, 2, [[0, 1]] * 2, kept=[[1, 1], [1, last]]))
+    assert pictures["0"]["lost"] == [[0, 0], [0, 0.5 if last == 0.5 else 1]]
+    assert pictures["0"]["said"].replace("\u00a0", " ").endswith(became)
+
+
 def test_local_sends_nothing_so_nothing_is_lost(made_up: Any, tmp_path: Path) -> None:
     """Its updates never come, which is no loss."""
     fed = fk.Data("digits", clients=3)
