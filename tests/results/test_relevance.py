@@ -159,6 +159,14 @@ def test_a_round_in_which_nobody_is_left_out(made_up: Any, tmp_path: Path) -> No
     assert "In round 2 the filter had a recall of 0 %." in text
 
 
+def test_where_nobody_is_irrelevant_nobody_is_rightly_left_out(made_up: Any, tmp_path: Path) -> None:
+    clean: dict[str, float | None] = {"precision": 0.0, "recall": None, "f1": None, "auc": None}
+    made_up(tmp_path, 2, [[0, 1]], kept=[[1, 0]], irrelevant=[False, False], filters=[clean])
+    text, found = figures(tmp_path)
+    assert "No client is irrelevant here: whoever is left out is left out wrongly. 1 of 2 clients was left out" in text
+    assert [trace["name"] for trace in found["out-0"]["data"]] == ["clients"]
+
+
 def test_an_update_that_counts_a_little_is_not_left_out(made_up: Any, tmp_path: Path) -> None:
     made_up(tmp_path, 2, [[0, 1]], kept=[[0.1, 0]], irrelevant=[True, True], filters=[POOR])
     text, found = figures(tmp_path)

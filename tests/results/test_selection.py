@@ -85,7 +85,7 @@ def test_what_is_said_of_it(made_up: Any, tmp_path: Path) -> None:
     assert pictures["0"]["said"].replace("\u00a0", " ") == (
         "fedavg selected 1.8 of 4 clients a round on average, 2 in the first round and 1 in the last. "
         "Most often client 1, in 75 % of the rounds, least often client 2, in 25 %. "
-        "Of 6 updates, 2 did not count (33.3 %); 1 selected client did not reply."
+        "Of 6 updates, 2 did not count (33.3 %), some only in part; 1 selected client did not reply."
     )
     assert pictures["0"]["note"] == "Seed 0. Clients are in the order of their numbers."
     assert "selected, but its update did not count" in words(text)
@@ -184,7 +184,11 @@ def test_where_everybody_always_counts_a_sentence_is_enough(made_up: Any, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("last", "became"), [(0.5, "0 did not count (0 %)."), (NAN, "1 selected client did not reply.")]
+    ("last", "became"),
+    [
+        (0.5, "All 4 updates counted, some only in part."),
+        (NAN, "All 3 updates counted; 1 selected client did not reply."),
+    ],
 )
 def test_one_update_that_counts_half_or_never_comes_is_drawn(
     made_up: Any, tmp_path: Path, last: float, became: str

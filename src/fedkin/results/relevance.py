@@ -108,6 +108,8 @@ def last_round(found: Relevance) -> str:
     """How good the filter was when it was last judged: in counts where the truth of each client is written down."""
     if not found.filters:
         return ""
+    if found.one.irrelevant is None and "irrelevant" in found.one.trial.clients:
+        return "No client is irrelevant here: whoever is left out is left out wrongly."
     r = max(found.filters)
     quality = found.filters[r]
     caught, right = (shown(quality.get(word)) for word in ("recall", "precision"))
@@ -141,8 +143,8 @@ def majority(found: Relevance) -> str:
         return ""
     often, truth = found.out > 0.5, found.one.irrelevant
     number = int(often.sum())
-    was = "client was" if number == 1 else "clients were"
-    said = f"{number:,} of {found.one.n:,} {was} left out in more than half of the rounds with a reply"
+    was = "was" if number == 1 else "were"
+    said = f"{number:,} of {found.one.n:,} clients {was} left out in more than half of the rounds with a reply"
     if truth is None:
         return f"{said}."
     right = int((often & truth).sum())

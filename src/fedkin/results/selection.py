@@ -110,7 +110,12 @@ def outcome(one: Attendance) -> str:
     total, came, out = (int(v.sum()) for v in (one.selected, one.replied, one.left_out))
     if not one.lost:
         return "Every update counted."
-    said = f"Of {came:,} updates, {out:,} did not count ({percent(out / max(1, came))})"
+    said = (
+        f"Of {came:,} updates, {out:,} did not count ({percent(out / came)})"
+        if out
+        else f"All {came:,} updates counted"
+    )
+    said += ", some only in part" if any(((kept > 0) & (kept < 1)).any() for kept in one.kept or []) else ""
     missing = total - came
     never = "1 selected client did not reply" if missing == 1 else f"{missing:,} times a selected client did not reply"
     return said + (f"; {never}." if missing else ".")
