@@ -58,7 +58,13 @@ def test_run_writes_what_the_documentation_names(fedkin, tmp_path: Path) -> None
     assert 0.0 <= summary["accuracy"]["post"]["macro"]["last"] <= 1.0
     assert set(summary["accuracy"]["global"]["micro"]) == {"last", "last10", "best", "validated"}
     assert summary["spread"]["post"]["macro"]["last"] >= 0.0
-    assert summary["cost"] == {"uploads": 24, "downloads": 24, "bytes_up": 24 * 650 * 4, "bytes_down": 24 * 650 * 4}
+    assert summary["cost"] == {
+        "uploads": 24,
+        "downloads": 24,
+        "bytes_up": 24 * 650 * 4,
+        "bytes_down": 24 * 650 * 4,
+        "client_rounds": 24,
+    }
     assert set(summary["time"]) == {"train_s", "mix_s", "evaluate_s", "total_s"}
     assert "clients/s" in outcome.err
     assert "here" in outcome.err

@@ -233,6 +233,7 @@ def test_the_exchange_is_counted_once(federate: Any, tmp_path: Path, group: int 
             "downloads": 3 * 4 + 5 * sent / NUMBERS,
             "bytes_up": 4 * (12 * NUMBERS + sent),
             "bytes_down": 4 * (12 * NUMBERS + 5 * sent),
+            "client_rounds": 12,
         }
     )
     assert [(line["uploads"], line["downloads"]) for line in whole.rounds] == [(3, 3)] * 4

@@ -17,7 +17,7 @@ import torch
 import fedkin as fk
 from fedkin import compare
 from fedkin.parts import Kin
-from fedkin.results import charts, files, kin, report
+from fedkin.results import charts, files, kin, look, report
 from fedkin.results.record import Recorder, Run
 from fedkin.results.study import studied
 
@@ -169,7 +169,7 @@ def cells(about: dict[str, Any], step: dict[str, Any], component: int, all: bool
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    code = f"{charts.CELLS}\nconsole.log(JSON.stringify(cells(...{json.dumps([about, step, component, all])})))"
+    code = f"{look.CELLS}\nconsole.log(JSON.stringify(cells(...{json.dumps([about, step, component, all])})))"
     done = subprocess.run([node, "-"], input=code, capture_output=True, text=True, check=True, timeout=60)
     return dict(json.loads(done.stdout))
 

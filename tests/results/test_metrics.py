@@ -60,6 +60,8 @@ def test_seeds_are_merged_as_mean_and_standard_deviation() -> None:
     assert merged["accuracy"]["post"]["macro"]["last"] == pytest.approx(np.mean(values))
     assert merged["spread"]["post"]["macro"]["last"] == pytest.approx(np.std(values, ddof=1))
     assert merged["seeds"] == [0, 1]
+    steady = [summary["stability"]["post"] for summary in both]
+    assert merged["stability"] == {"post": pytest.approx(np.mean(steady))}
     assert metrics.merged(both[:1])["spread"] == {}
 
 
@@ -82,3 +84,10 @@ def test_a_filter_with_nothing_to_find_or_nothing_found() -> None:
     assert clean == {"precision": 0.0, "recall": None, "f1": None, "auc": None}
     idle = metrics.filtered(some, np.ones(3), None)
     assert idle == {"precision": None, "recall": 0.0, "f1": 0.0, "auc": None}
+
+
+def test_client_rounds_count_replies_not_models() -> None:
+    """SCAFFOLD's clients send twice; one that does not reply is not counted; nor is what is sent before round 1."""
+    sent = {"uploads": 4.0, "downloads": 6.0, "bytes_up": 8, "bytes_down": 12}
+    found = metrics.cost([{"replied": 2} | sent, {"replied": 3} | sent], {"uploads": 0.5})
+    assert found == {"uploads": 8.5, "downloads": 12, "bytes_up": 16, "bytes_down": 24, "client_rounds": 5}

@@ -16,8 +16,8 @@ import pytest
 
 import fedkin as fk
 from fedkin import compare
-from fedkin.results import charts, files, report, words
-from fedkin.results.table import percent
+from fedkin.results import charts, files, metrics, report, words
+from fedkin.results.table import accuracy_table, percent
 
 go = pytest.importorskip("plotly.graph_objects")
 
@@ -137,12 +137,56 @@ def test_every_number_of_the_summary_is_on_the_page(trio: Path) -> None:
                 for statistic in ("last", "last10", "best"):
                     spread = method["spread"][kind][average][statistic]
                     assert percent(values[statistic], spread) in page.text, (name, kind, average, statistic)
-        for value in method["fairness"]["post"].values():
+        for value in [*method["fairness"]["post"].values(), *method["stability"].values()]:
             assert percent(value) in page.text
     for found in summary["against_local"].values():
         better, worse = (f"{100 * found[word]:.0f} %" for word in ("better", "worse"))
         assert f"{better} of the clients are better off than alone, {worse} worse off" in page.text
         assert f"the mean gain is {words.points(found['gain'])} points" in page.text
+
+
+def cells(text: str, table: str) -> dict[str, list[str]]:
+    """The cells of a table of the page, by the name of the row."""
+    body = text[text.index(f'<table id="{table}"') :].split("<tbody>")[1].split("</tbody>")[0]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in body.split("</tr>")]
+    plain = [[unescape(re.sub("<[^>]*>", "", cell)) for cell in row] for row in rows if row]
+    return {head: rest for head, *rest in plain}
+
+
+def test_costs_are_in_client_rounds_models_and_bytes(tmp_path: Path) -> None:
+    """SCAFFOLD sends a control variate beside each model: twice the traffic, the same number of client-rounds. Active
+    FL sends every client a model before the first round."""
+    methods = [fk.methods.fedavg(count=3), fk.methods.scaffold(count=3), fk.methods.active(fraction=3 / 8)]
+    compared(tmp_path, compare.with_local(methods), [0, 1])
+    text = report.write(tmp_path).read_text()
+    found = cells(text, "costs")
+    numbers = files.read_json(tmp_path / "fedavg" / "seed-0" / "experiment.json")["resolved"]["parameters"]
+    once, twice = words.size(12 * 4 * numbers), words.size(24 * 4 * numbers)
+    assert found["local"][:5] == ["0", "0", "0", "0 B", "0 B"]
+    assert found["fedavg"][:5] == ["12", "12", "12", once, once]
+    assert found["scaffold"][:5] == ["12", "24", "24", twice, twice]
+    assert found["active"][:5] == ["12", "12", "20", once, words.size(20 * 4 * numbers)]
+    assert "with scaffold more than one model a client and round" in text
+    seeds = [files.read_json(tmp_path / "fedavg" / f"seed-{seed}" / "summary.json") for seed in (0, 1)]
+    steady = [percent(np.mean([s["stability"][kind] for s in seeds])) for kind in ("post", "global")]
+    fair = [percent(np.mean([s["fairness"]["post"][word] for s in seeds])) for word in ("std_clients", "worst10")]
+    assert found["fedavg"][6:] == [*steady, *fair]
+    assert found["local"][7] == "-"
+    assert "of 2 scored rounds, 2 to 4" in text
+
+
+def test_runs_of_before_have_their_client_rounds_counted(trio: Path) -> None:
+    """Their summaries have none, and no mean of them either."""
+    for path in trio.glob("*/seed-*/summary.json"):
+        summary = files.read_json(path)
+        del summary["cost"]["client_rounds"]
+        files.write_json(path, summary)
+    assert cells(report.write(trio).read_text(), "costs")["fedavg"][0] == "16"
+    old, new = (files.read_json(path / "seed-0" / "summary.json") for path in (trio / "fedavg", trio / "local"))
+    new["cost"]["client_rounds"] = 3
+    assert "client_rounds" not in metrics.merged([new, old])["cost"]
+    assert "client-rounds" not in str(accuracy_table(metrics.merged([old])).caption)
+    assert str(accuracy_table(metrics.merged([new])).caption).startswith("3 client-rounds (the papers' cost); ")
 
 
 def test_the_page_is_whole_and_loads_nothing(trio: Path) -> None:
@@ -184,8 +228,8 @@ def test_names_are_escaped_everywhere(trio: Path) -> None:
 def test_figures_are_valid_and_each_has_its_place(trio: Path) -> None:
     page = written(trio)
     places = [a["id"] for tag, a in page.tags if tag == "div" and a.get("class") == "chart"]
-    assert places == ["curves", "bars-0", "sizes-0", "bars-1", "sizes-1", "selected"]
-    assert set(page.figures) == set(places)
+    assert places == ["curves", "bars-0", "sizes-0", "bars-1", "sizes-1", "selected", "attended-map"]
+    assert {*page.figures, "attended-map"} == set(places)  # that one is drawn from what is stored apart
     for figure in page.figures.values():
         go.Figure(figure)  # raises on an unknown property
 
@@ -222,6 +266,22 @@ def test_gains_are_post_minus_local_with_names_and_sizes(trio: Path) -> None:
     for gain, colour in zip(bars["y"], bars["marker"]["color"], strict=True):
         assert colour == (charts.BETTER if gain > 0 else charts.WORSE if gain < 0 else charts.SAME)
     assert page.figures["bars-0"]["layout"]["yaxis"]["range"] == page.figures["bars-1"]["layout"]["yaxis"]["range"]
+
+
+def test_gains_of_very_many_clients_are_thinned_and_that_is_said(made_up: Any, tmp_path: Path) -> None:
+    n = 2500
+    gains = np.random.default_rng(0).permutation(n) / n - 0.25
+    made_up(tmp_path / "local" / "seed-0", n, [range(n)], name="local", method=fk.methods.local(), post=[0.25] * n)
+    made_up(tmp_path / "fedavg" / "seed-0", n, [range(n)], post=0.25 + gains)
+    page = written(tmp_path)
+    bars, dots = (page.figures[name]["data"][0] for name in ("bars-0", "sizes-0"))
+    assert len(bars["y"]) == len(dots["y"]) == len(bars["hovertext"]) == charts.DOTS
+    assert (bars["y"][0], bars["y"][-1]) == pytest.approx((100 * gains.min(), 100 * gains.max()))
+    assert bars["y"] == sorted(bars["y"])
+    assert np.median(bars["y"]) == pytest.approx(100 * np.median(gains), abs=0.1)
+    assert "Of 2,500 clients 1,000 are drawn, evenly spaced by gain." in page.text
+    assert "Every client's gain is not listed" in page.text
+    assert not any(tag == "table" and "id" not in attributes for tag, attributes in page.tags)
 
 
 def test_selections_are_shares_of_rounds(trio: Path) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from fedkin.parts import NEIGHBOUR, Kin
-from fedkin.results import files
 from fedkin.results.study import Entry, Trial
 
 STEPS = 30  # rounds on a slider; more are hard to hit
@@ -34,13 +33,9 @@ class Kinship:
     trial: Trial
     stored: dict[int, Kin]
 
-    @cached_property
+    @property
     def clients(self) -> dict[str, Any]:
-        """Names and labels of this very seed: another seed may have dealt the samples differently."""
-        n = int(self.trial.run.experiment["resolved"]["clients"])
-        path = self.trial.folder / "clients.json"
-        stored: dict[str, Any] = files.read_json(path) if path.exists() else {}
-        return {"names": [str(i) for i in range(n)]} | {key: v for key, v in stored.items() if len(v) == n}
+        return self.trial.clients
 
     @cached_property
     def labels(self) -> np.ndarray | None:

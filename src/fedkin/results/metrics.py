@@ -40,10 +40,17 @@ def accuracy(lines: list[dict[str, Any]]) -> Accuracy:
 
 
 def cost(lines: list[dict[str, Any]], before: dict[str, float]) -> dict[str, float]:
-    """Messages that were used, in models and in bytes, with what was exchanged before round 1."""
+    """Messages that were used, in models and in bytes, with what was exchanged before round 1; and the clients that
+    replied, summed over rounds."""
     names = ("uploads", "downloads", "bytes_up", "bytes_down")
     total = {name: before.get(name, 0) + sum(line[name] for line in lines) for name in names}
-    return {name: int(value) if float(value).is_integer() else value for name, value in total.items()}
+    counted = {name: int(value) if float(value).is_integer() else value for name, value in total.items()}
+    return counted | {"client_rounds": client_rounds(lines)}
+
+
+def client_rounds(lines: list[dict[str, Any]]) -> int:
+    """The papers' cost: how many clients took part, summed over rounds, however much each of them sent."""
+    return sum(int(line["replied"]) for line in lines)
 
 
 def fairness(clients: np.ndarray) -> dict[str, float | None]:
@@ -73,7 +80,10 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         }
 
     def mean(name: str) -> dict[str, Any]:
-        return {key: float(np.mean([s[name][key] for s in summaries])) for key in summaries[0][name]}
+        """Of what every seed has: one that an older version finished may have less."""
+        found = [s.get(name, {}) for s in summaries]
+        known = [key for key in found[0] if all(other.get(key) is not None for other in found)]
+        return {key: float(np.mean([other[key] for other in found])) for key in known}
 
     return {
         "method": summaries[0]["method"],
@@ -84,6 +94,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
             for kind, values in summaries[0]["fairness"].items()
             if all(value is not None for value in values.values())
         },
+        "stability": mean("stability"),
         "cost": mean("cost"),
         "time": mean("time"),
         "rounds": summaries[0]["rounds"],

@@ -248,7 +248,8 @@ class Run:
 
     def by_round(self, values: np.ndarray) -> list[np.ndarray]:
         """A value a selected client, cut into rounds."""
-        return np.split(values, np.cumsum([line["selected"] for line in self.rounds()])[:-1])
+        ends = np.cumsum([line["selected"] for line in self.rounds()], dtype=int)
+        return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []  # a killed run may have written more
 
     def models(self) -> dict[str, dict[str, Tensor]]:
         """The final models: 'global', and 'personal' (stacked, a row a client), where the method has them."""

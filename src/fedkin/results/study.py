@@ -33,12 +33,24 @@ class Trial:
         if not (self.folder / "summary.json").exists():
             return None
         found = self.run.summary
-        return found if found["rounds"] >= self.asked else None
+        if found["rounds"] < self.asked:
+            return None
+        counted = {"client_rounds": metrics.client_rounds(self.lines)} | found["cost"]  # older versions wrote none
+        return found | {"cost": counted}
 
     @cached_property
     def lines(self) -> list[dict[str, Any]]:
         """Of rounds.jsonl, as far as it is written."""
         return self.run.rounds() if (self.folder / "rounds.jsonl").exists() else []
+
+    @cached_property
+    def clients(self) -> dict[str, Any]:
+        """Names, and what else was written down of each client: another seed may have dealt the samples differently."""
+        n = int(self.run.experiment["resolved"]["clients"])
+        path = self.folder / "clients.json"
+        stored: dict[str, Any] = files.read_json(path) if path.exists() else {}
+        known = {key: value for key, value in stored.items() if isinstance(value, list) and len(value) == n}
+        return {"names": [str(i) for i in range(n)]} | known
 
     @property
     def reached(self) -> int:
@@ -72,10 +84,10 @@ class Entry:
             found.append({r: value for r, value in points.items() if value is not None})
         return shared(found)
 
-    def collaboration(self, word: str) -> charts.Values:
-        """A number of who learned from whom by round ('self_weight', 'neighbours', 'threshold'), as in `values`."""
-        seeds = [[line for line in trial.lines if "collaborate" in line] for trial in self.done or self.trials]
-        return shared([{x["round"]: x["collaborate"][word] for x in s if word in x["collaborate"]} for s in seeds])
+    def numbers(self, part: str, word: str) -> charts.Values:
+        """A number that a part writes down by round ('collaborate', 'self_weight'), as in `values`."""
+        seeds = [[line for line in trial.lines if part in line] for trial in self.done or self.trials]
+        return shared([{x["round"]: x[part][word] for x in s if word in x[part]} for s in seeds])
 
 
 def shared(found: list[dict[int, float]]) -> charts.Values:
@@ -134,11 +146,8 @@ class Study:
     @cached_property
     def clients(self) -> dict[str, Any]:
         """Names, and the numbers of samples where they were written down."""
-        n = int(self.experiment["resolved"]["clients"])
-        paths = [t.folder / "clients.json" for t in self.trials]
-        stored: dict[str, list[Any]] = next((files.read_json(path) for path in paths if path.exists()), {})
-        known = {key: value for key, value in stored.items() if len(value) == n}
-        return {"names": [str(i) for i in range(n)]} | known
+        begun = [t for t in self.trials if (t.folder / "experiment.json").exists()]
+        return next((t for t in begun if (t.folder / "clients.json").exists()), begun[0]).clients
 
     @cached_property
     def gains(self) -> dict[str, np.ndarray]:

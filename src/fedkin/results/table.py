@@ -31,8 +31,10 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
             cells = [percent(values[name], spread.get(name)) for name in ("last", "last10", "best", "validated")]
             table.add_row(kind, average, *cells)
     cost, time = summary["cost"], summary["time"]
+    papers = f"{cost['client_rounds']:,.0f} client-rounds (the papers' cost); " if "client_rounds" in cost else ""
     table.caption = (
-        f"{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a seed"
+        f"{papers}{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a "
+        "seed"
     )
     return table
 

@@ -32,9 +32,13 @@ DEFINITIONS = {
     "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
     "every seed agrees in sign; otherwise the difference is not clear. Methods are not tested against each other.",
     "± and bands": "± is the standard deviation over seeds; a band reaches from the worst seed to the best.",
-    "std, worst tenth": "How evenly clients fare in the last round: the standard deviation of their post accuracies, "
-    "and the mean of the lowest tenth of them.",
-    "uploads, exchanged": "Models sent by clients, and bytes sent in both directions, in the whole run.",
+    "over clients: std, worst tenth": "How evenly clients fare in the last round: the standard deviation of their "
+    "accuracies, and the mean of the lowest tenth of them.",
+    "std over rounds": "How steady training is: the standard deviation of the accuracy over all samples (micro) in the "
+    "last 50 scored rounds. Smaller is steadier.",
+    "client-rounds": "The papers' cost: how many clients replied, summed over rounds. A client counts once a round, "
+    "also where it sends more than a model (SCAFFOLD sends two).",
+    "models sent, bytes sent": "What was really sent, by clients (up) and to clients (down), in the whole run.",
 }
 
 
