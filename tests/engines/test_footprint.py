@@ -87,19 +87,19 @@ class Wide(nn.Module):
 def test_scoring_keeps_to_what_it_may_hold(
     federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, kind: type[Simulation], module: nn.Module
 ) -> None:
-    """Samples at once take no more than the bound, as far as one sample does; nor do samples and models together."""
-    federation = federate((4, 4, 5), test=(90, 60, 50), common=120)
+    """Samples at once take no more than the bound, nor do samples and the models of their clients together."""
+    federation = federate((4, 4, 5), test=(9, 6, 5), common=120)
     method = Method("fedavg", Uniform(count=3), SGD(steps=1, batch=2), Everyone(), Mean())
     engine, _, _ = start(kind, method, federation, module)
     weights = NUMBER * engine.network.parameters
-    monkeypatch.setattr(simulation, "EVALUATED", 2 * weights + 100 * engine.network.footprint)
+    monkeypatch.setattr(simulation, "EVALUATED", 5 * (weights + 9 * engine.network.footprint) // 2)
     blocks: list[int] = []
     judged = Simulation.judged
 
     def counted(self: Simulation, logits: Any, model: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
         blocks.append(rows.numel() * engine.network.footprint)
         if rows.dim() == 2:
-            assert len(rows) <= 2
+            assert len(rows) * weights + blocks[-1] <= simulation.EVALUATED
         return judged(self, logits, model, rows)
 
     monkeypatch.setattr(Simulation, "judged", counted)
@@ -107,6 +107,6 @@ def test_scoring_keeps_to_what_it_may_hold(
     engine.evaluate(models, torch.arange(3), federation.test)
     engine.evaluate_one(engine.network.model, federation.test)
     with Footprint([*engine.network.model.values(), *engine.network.module.parameters()]) as found:
-        engine.evaluate_rows(engine.network.model, torch.arange(200))
+        engine.evaluate_rows(engine.network.model, torch.arange(150))
     assert max(blocks) <= simulation.EVALUATED
     assert found.most <= 1.5 * simulation.EVALUATED
