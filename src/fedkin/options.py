@@ -61,7 +61,10 @@ class RunOptions(DataOptions):
 
     data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
     model: Annotated[
-        str | None, option("mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, or package.module:Class. [mlr]")
+        str | None,
+        option(
+            "mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, vgg11, resnet50, lstm, or package.module:Class. [mlr]"
+        ),
     ] = None
     rounds: Annotated[int | None, option("Number of rounds. [100]")] = None
     seeds: Annotated[

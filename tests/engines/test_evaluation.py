@@ -37,7 +37,7 @@ def models(like: dict[str, torch.Tensor], n: int) -> dict[str, torch.Tensor]:
 
 
 @ENGINES
-@pytest.mark.parametrize("evaluated", [1, 13, 60, 2**21])
+@pytest.mark.parametrize("evaluated", [1, 150, 700, 2**24])
 def test_each_on_its_own_samples(
     federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, kind: type[Simulation], evaluated: int
 ) -> None:
@@ -58,7 +58,7 @@ def test_each_on_its_own_samples(
 
 
 @ENGINES
-@pytest.mark.parametrize("evaluated", [1, 13, 2**21])
+@pytest.mark.parametrize("evaluated", [1, 150, 2**24])
 def test_one_model_on_all(
     federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, kind: type[Simulation], evaluated: int
 ) -> None:

@@ -33,6 +33,9 @@ EXAMPLES: list[tuple[nn.Module, tuple[int, ...]]] = [
     (nn.MaxPool2d(3, stride=2, padding=1), IMAGE),
     (nn.AvgPool2d(2), IMAGE),
     (nn.AdaptiveAvgPool2d((2, 3)), IMAGE),
+    (nn.GroupNorm(2, 8), IMAGE),
+    (nn.GroupNorm(4, 8, eps=0.1), IMAGE),
+    (nn.GroupNorm(1, 5), VECTOR),
     (nn.ReLU(), VECTOR),
     (nn.Tanh(), IMAGE),
     (nn.Sigmoid(), VECTOR),
@@ -47,7 +50,7 @@ UNKNOWN: list[tuple[nn.Module, tuple[int, ...]]] = [
     (nn.Conv2d(8, 8, 3, padding=1, padding_mode="circular"), IMAGE),
     (nn.Conv2d(8, 8, 3, bias=False), IMAGE),
     (nn.Flatten(2), IMAGE),
-    (nn.GroupNorm(2, 8), IMAGE),
+    (nn.GroupNorm(2, 8, affine=False), IMAGE),
     (nn.LayerNorm(5), VECTOR),
     (nn.Softplus(), VECTOR),
 ]
@@ -87,7 +90,7 @@ def test_a_known_layer(layer: nn.Module, shape: tuple[int, ...], clients: int) -
 
 def test_every_known_kind_has_an_example() -> None:
     kinds = {type(layer) for layer, _ in EXAMPLES}
-    assert kinds == {nn.Linear, nn.Conv2d, nn.Flatten, *layers.SAMPLEWISE, *layers.POOLS}
+    assert kinds == {nn.Linear, nn.Conv2d, nn.GroupNorm, nn.Flatten, *layers.SAMPLEWISE, *layers.POOLS}
 
 
 @pytest.mark.parametrize(("layer", "shape"), UNKNOWN, ids=label)

@@ -13,6 +13,7 @@ import fedkin as fk
 from fedkin.engines.layers import known
 from fedkin.engines.network import Network
 from fedkin.models import build
+from fedkin.models.shape import width
 
 
 def answer() -> int:
@@ -65,10 +66,15 @@ def test_fedmix_has_dropout_the_engines_key() -> None:
     assert known(module, set(network.model)) is None  # an unkeyed dropout is not among the layers
 
 
-@pytest.mark.parametrize("spec", ["mlr", "dnn", "mlp:8,8", "lenet", "cnn"])
+def test_the_width_of_layers_is_found_without_drawing(untouched: None) -> None:
+    assert width([nn.AvgPool2d(2), nn.Dropout(0.5), nn.Flatten()], (3, 8, 8)) == 3 * 4 * 4
+
+
+@pytest.mark.parametrize("spec", ["mlr", "dnn", "mlp:8,8", "lenet", "cnn", "vgg11:4", "resnet50:4"])
 def test_a_seed_is_an_initialisation(spec: str, untouched: None) -> None:
     def weights(seed: int) -> list[Tensor]:
-        return list(build(spec, MNIST, 10, seed).state_dict().values())
+        every = build(spec, MNIST, 10, seed).named_modules()
+        return [value for _, layer in every if not isinstance(layer, nn.GroupNorm) for value in layer.parameters(False)]
 
     one, again, other = weights(3), weights(3), weights(4)
     assert all(torch.equal(a, b) for a, b in zip(one, again, strict=True))
@@ -97,6 +103,12 @@ def test_initialisation_is_torchs_own() -> None:
         ("cnn", (1, 8, 8), "takes images of at least 16x16"),
         ("cnn:fedmix", (3, 4, 4), "takes images of at least 8x8"),
         ("lenet", (60,), "takes images of at least 16x16"),
+        ("vgg11", (60,), "'vgg11' takes images of at least 8x8"),
+        ("vgg11:8", (1, 7, 28), "'vgg11' takes images of at least 8x8"),
+        ("vgg11:8,8", MNIST, "takes fewer numbers"),
+        ("resnet50", (60,), "'resnet50' takes images of at least 8x8"),
+        ("resnet50:0", MNIST, "sizes of a model are positive"),
+        ("resnet50:wide", MNIST, "sizes of a model are whole numbers"),
         ("nowhere.at_all:Net", (60,), "cannot be imported"),
         ("torch.nn:Nothing", (60,), "cannot be imported"),
         ("math:pi", (60,), "'math:pi'"),
@@ -110,9 +122,16 @@ def test_a_bad_spec_is_one_sentence(spec: str, shape: tuple[int, ...], sentence:
     assert "\n" not in str(caught.value)
 
 
-def test_text_needs_a_module_of_its_own() -> None:
-    with pytest.raises(fk.BadInput, match="these data are text"):
-        build("mlr", (80,), 60, 0, vocabulary=60)
+@pytest.mark.parametrize("spec", ["mlr", "dnn", "mlp:8", "lenet", "cnn", "vgg11", "resnet50"])
+def test_text_is_not_numbers(spec: str) -> None:
+    with pytest.raises(fk.BadInput, match="takes numbers, but these data are text; use lstm, or a module of your own"):
+        build(spec, (80,), 60, 0, vocabulary=60)
+
+
+@pytest.mark.parametrize("shape", [(60,), MNIST])
+def test_numbers_are_not_text(shape: tuple[int, ...]) -> None:
+    with pytest.raises(fk.BadInput, match="'lstm' takes text, but these data are numbers; use mlr, dnn or cnn"):
+        build("lstm", shape, 10, 0)
 
 
 class Own(nn.Module):

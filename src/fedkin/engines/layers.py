@@ -53,6 +53,8 @@ def supported(layer: nn.Module) -> bool:
         return layer.start_dim == 1 and layer.end_dim == -1
     if type(layer) is nn.Linear:
         return layer.bias is not None
+    if type(layer) is nn.GroupNorm:
+        return layer.affine
     return type(layer) in (KeyedDropout, *SAMPLEWISE, *POOLS)
 
 
@@ -64,6 +66,8 @@ def forward(layers: Layers, stacked: Model, x: Tensor, masks: dict[str, Tensor])
             x = linear(x, stacked[f"{name}.weight"], stacked[f"{name}.bias"])
         elif isinstance(layer, nn.Conv2d):
             x = convolved(layer, x, stacked[f"{name}.weight"], stacked[f"{name}.bias"])
+        elif isinstance(layer, nn.GroupNorm):
+            x = normed(layer, x, stacked[f"{name}.weight"], stacked[f"{name}.bias"])
         elif isinstance(layer, nn.Flatten):
             x = x.flatten(2)
         elif isinstance(layer, SAMPLEWISE):
@@ -101,3 +105,12 @@ def convolved(layer: nn.Conv2d, x: Tensor, weight: Tensor, bias: Tensor) -> Tens
         return alone
     each = zip(x.unbind(), weight.unbind(), bias.unbind(), strict=True)
     return torch.stack([convolve(*own, groups=layer.groups) for own in each])
+
+
+def normed(layer: nn.GroupNorm, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """All clients' channels side by side, each in groups of its own, as one sample has them."""
+    m, batch = x.shape[:2]
+    together = x.transpose(0, 1).reshape(batch, -1, *x.shape[3:])  # (B, m C, H, W)
+    out = F.group_norm(together, m * layer.num_groups, weight.flatten(), bias.flatten(), layer.eps)
+    result: Tensor = out.unflatten(1, (m, -1)).transpose(0, 1)
+    return result

@@ -12,6 +12,7 @@ from torch.func import grad as gradient
 
 from fedkin.core.tree import Batch, Model
 from fedkin.engines import fused, layers
+from fedkin.engines.footprint import Footprint
 from fedkin.engines.layers import KeyedDropout
 from fedkin.errors import BadInput, require
 
@@ -49,7 +50,7 @@ class Network:
         self.dropouts = {
             name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
         }
-        self.masks = self.probed(sample, batch, classes)
+        self.masks, self.footprint = self.probed(sample, batch, classes)
         self.layers = layers.known(self.module, set(self.model))
         self.fused = self.layers if fused.fits(self.layers, sample) else None
         self.vmapped = vmap(self.logits)
@@ -63,8 +64,9 @@ class Network:
         embedded = getattr(self.module, "embedded", None)
         return shape if embedded is None else tuple(embedded(shape))
 
-    def probed(self, sample: Tensor, batch: int, classes: int | None) -> dict[str, tuple[int, ...]]:
-        """The shape that enters each dropout layer; on the way, see that the module is deterministic and fits."""
+    def probed(self, sample: Tensor, batch: int, classes: int | None) -> tuple[dict[str, tuple[int, ...]], int]:
+        """The shape that enters each dropout layer, and the bytes a sample takes while it is looked at; on the way, see
+        that the module is deterministic and fits."""
         shapes: dict[str, tuple[int, ...]] = {}
 
         def seen(name: str, shape: tuple[int, ...]) -> None:
@@ -76,9 +78,11 @@ class Network:
             for name, layer in self.module.named_modules()
             if isinstance(layer, KeyedDropout)
         ]
+        x = sample[None].expand(batch, *sample.shape).contiguous()
         before = torch.get_rng_state()
         try:
-            out = self.module(sample[None].expand(batch, *sample.shape))
+            with Footprint([x, *self.module.parameters(), *self.module.buffers()]) as found:
+                out = self.module(x)
         except BadInput:
             raise
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
@@ -94,7 +98,7 @@ class Network:
         same = torch.equal(before, torch.get_rng_state())
         torch.set_rng_state(before)
         require(same, "The model draws random numbers itself; use nn.Dropout layers, whose masks fedkin can key.")
-        return shapes
+        return shapes, (x.nbytes + found.most) // batch
 
     def logits(self, model: Model, batch: Batch) -> Tensor:
         """For one client."""  # (B, classes)
@@ -107,6 +111,9 @@ class Network:
         if self.layers is not None:
             masks = {name: batch[MASK + name] for name in self.dropouts if MASK + name in batch}
             return layers.forward(self.layers, stacked, batch["x"], masks)
+        if len(batch["x"]) == 1:  # vmap over one client only costs
+            one = [{name: value.squeeze(0) for name, value in values.items()} for values in (stacked, batch)]
+            return self.logits(*one)[None]
         result: Tensor = self.vmapped(stacked, batch)
         return result
 

@@ -21,7 +21,7 @@ from fedkin.parts import Reply, Sent, Task, Train
 
 Logits = Callable[[Model, Batch], Tensor]
 
-EVALUATED = 2**21  # numbers of input looked at in one go when models are scored
+EVALUATED = 2**24  # bytes of models, samples and what is computed from them that are held at once in scoring
 
 
 @dataclass(frozen=True)
@@ -285,14 +285,14 @@ class Simulation:
         sizes = index.sizes[ids]
         correct, loss = torch.zeros(len(ids), dtype=torch.int64), torch.zeros(len(ids), dtype=torch.float64)
         order = sizes.argsort(descending=True, stable=True)
-        numbers = max(1, int(np.prod(self.federation.shape)))
+        sample, model = self.network.footprint, tree.size([self.network.model])[1]  # bytes
         start = 0
         while start < len(order) and sizes[order[start]] > 0:
             width = int(sizes[order[start]])
-            fits = max(1, EVALUATED // (width * numbers))
+            fits = max(1, EVALUATED // (width * sample + model))
             similar = int((sizes[order[start:]] * 2 >= width).sum())  # at most half of a block is padding
             at = order[start : start + min(fits, similar)]
-            block = max(1, EVALUATED // (len(at) * numbers))
+            block = max(1, EVALUATED // (len(at) * sample))
             models = tree.rows(stacked, at.to(self.device))
             for first in range(0, width, block):
                 some = torch.arange(first, min(first + block, width))
@@ -314,7 +314,7 @@ class Simulation:
 
     def evaluate_rows(self, model: Model, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Whether each of these samples is classified rightly, and its loss."""
-        block = max(1, EVALUATED // max(1, int(np.prod(self.federation.shape))))
+        block = max(1, EVALUATED // self.network.footprint)
         found = [self.judged(self.network.logits, model, some.to(self.device)) for some in rows.split(block)]
         hits, costs = zip(*found, strict=True)
         return torch.cat(hits), torch.cat(costs)
