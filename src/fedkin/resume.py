@@ -55,6 +55,11 @@ def check(folder: Path, experiment: Experiment, about: dict[str, Any], warn: Cal
         before = then.get("versions", {}).get(name)
         if before != version:
             warn(f"This run was begun with {name} {before} and goes on with {version}; its last digits may differ.")
+    for name in ("threads", "chunk"):
+        if name in then and then[name] != now[name]:
+            warn(
+                f"This run was begun with {name} {then[name]} and goes on with {now[name]}; its last digits may differ."
+            )
 
 
 def check_rounds(folder: Path, stored: int, experiment: Experiment) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 from plotly.offline import get_plotlyjs
 
 from fedkin.compare import LOCAL
-from fedkin.results import charts, files, kin, metrics
+from fedkin.results import charts, files, kin, metrics, published
 from fedkin.results.study import Entry, Study, studied
-from fedkin.results.table import KINDS, percent
+from fedkin.results.table import percent
 from fedkin.results.words import (
     DEFINITIONS,
     SHOWN,
@@ -49,7 +49,7 @@ def write(folder: Path) -> Path:
 def page(study: Study) -> str:
     figures: dict[str, charts.Figure] = {}
     maps: dict[str, str] = {}
-    sections = [top(study), table(study)]
+    sections = [top(study), beside(study), table(study)]
     sections += [part(study, figures) for part in (curves, gains, selected)]
     sections += [learned(study, figures, maps), settings(study), definitions()]
     stored = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
@@ -132,12 +132,6 @@ def choice(name: str, label: str, options: dict[str, str]) -> str:
     return f'<fieldset class="choice"><legend>{escape(label)}</legend>{buttons}</fieldset>'
 
 
-def kinds(study: Study) -> list[str]:
-    """Those that any method has, in the order of the table."""
-    found: list[list[Any]] = [[line["accuracy"] for line in t.lines if "accuracy" in line][-1:] for t in study.trials]
-    return [kind for kind in KINDS if any(kind in last for scores in found for last in scores)]
-
-
 def chip(study: Study, name: str) -> str:
     colour = charts.styles(list(study.entries), LOCAL)[name][0]
     return f'<i class="chip" style="background:{colour}"></i>{escape(name)}'
@@ -149,15 +143,17 @@ Column = tuple[str, str, Callable[[str, dict[str, Any]], str]]  # group, title, 
 def columns(study: Study) -> list[Column]:
     """The table's columns after the method."""
     found: list[Column] = []
-    for kind in kinds(study):
+    for kind in study.kinds:
         for average in ("micro",) if kind == "test" else metrics.AVERAGES:
             found.append((f"{kind}, %", average, lambda _, s, k=kind, a=average: statistics_cell(s, k, a)))  # type: ignore[misc]
     if study.against:
         for word in ("better", "worse"):
             found.append(("against alone", f"{word} off", lambda name, _, w=word: share_cell(study, name, w)))  # type: ignore[misc]
         found.append(("against alone", "verdict", lambda name, _: verdict_cell(study, name)))
-    for key, title in (("std_clients", "std"), ("worst10", "worst tenth")):
-        found.append(("post over clients, %", title, lambda _, s, k=key: percent(s["fairness"].get("post", {}).get(k))))  # type: ignore[misc]
+    own = study.judged  # of each client, unless it is of the common test set
+    for key, title in (("std_clients", "std"), ("worst10", "worst tenth")) if own != "test" else ():
+        group = f"{own} over clients, %"
+        found.append((group, title, lambda _, s, k=key: percent(s["fairness"].get(own, {}).get(k))))  # type: ignore[misc]
     found.append(("cost, a seed", "uploads", lambda _, s: f"{s['cost']['uploads']:,.0f}"))
     found.append(("cost, a seed", "exchanged", lambda _, s: size(s["cost"]["bytes_up"] + s["cost"]["bytes_down"])))
     found.append(("cost, a seed", "seconds", lambda _, s: f"{s['time']['total_s']:,.1f}"))
@@ -191,7 +187,8 @@ def table(study: Study) -> str:
     several = any(len(entry.done) > 1 for entry in study.entries.values())
     explained = ["Accuracies are means over seeds ± their standard deviation." if several else "Of one seed."]
     explained += [last_ten(study)]
-    explained += ["Columns over clients" + (" and against alone" if study.against else "") + " are of the last round."]
+    last = ["over clients"] * (study.judged != "test") + ["against alone"] * bool(study.against)
+    explained += [f"Columns {listed(last, 'and')} are of the last round."] if last else []
     explained += ["Only a tested win over training alone is marked."] if study.against else []
     return section(
         "Methods side by side" if len(study.entries) > 1 else "Accuracy and cost",
@@ -227,8 +224,13 @@ def row(study: Study, entry: Entry, wanted: list[Column]) -> str:
     return f"<tr>{head}{cells}</tr>"
 
 
+def beside(study: Study) -> str:
+    """A preset's rows beside the published numbers."""
+    return section("Beside the published numbers", published.html(study.preset)) if study.preset else ""
+
+
 def curves(study: Study, figures: dict[str, charts.Figure]) -> str:
-    found = kinds(study)
+    found = study.kinds
     if not found:
         return section("Accuracy over the rounds", note("No round has been scored yet."))
     series = []
