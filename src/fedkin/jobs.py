@@ -100,7 +100,7 @@ class Crew:
             for _ in range(self.jobs):
                 self.hire()
             while self.busy:
-                if stopping() or self.error:
+                if stopping():
                     self.stop()
                 for line in connection.wait([worker.line for worker in self.busy], GLANCE):
                     self.hear(next(worker for worker in self.busy if worker.line is line))
@@ -141,7 +141,9 @@ class Crew:
         elif word == "warn":
             self.warn(value)
         elif word == "end":
-            self.error = self.error or value
+            if value is not None:
+                self.error = self.error or value
+                self.stop()
             self.release(worker)
 
     def release(self, worker: Worker) -> None:

@@ -30,9 +30,8 @@ def found(preset: Preset, plan: list[Arm]) -> Found:
     for arm in plan:
         runs.setdefault(arm.experiment.method.name, []).append(Run(arm.folder))
     rows = {name: row(preset, name, of) for name, of in runs.items()}
-    targets = [reached(preset, target, rows, runs) for target in preset.targets]
     about = {"name": preset.name, "about": preset.about, "note": preset.note, "kind": preset.kind}
-    return about | {"rows": rows, "targets": targets}
+    return about | {"rows": rows, "targets": [reached(preset, target, rows, runs) for target in preset.targets]}
 
 
 def row(preset: Preset, name: str, runs: list[Run]) -> Found:
@@ -65,14 +64,14 @@ def reached(preset: Preset, target: Target, rows: Mapping[str, Found], runs: dic
     accuracy = target.value + (rows[target.over]["last10"]["mean"] if target.over else 0.0)
     result: Found = {"accuracy": accuracy, "value": target.value, "over": target.over, "rows": {}}
     for name, of in runs.items():
-        when: Found = {"rounds": [], "uploads": []}
+        seeds: Found = {"rounds": [], "uploads": []}
         for run in of:
             lines = run.rounds()
             values = metrics.every_round(lines, preset.kind, "micro")
-            when["rounds"].append(metrics.rounds_to(accuracy, values))
-            when["uploads"].append(metrics.cost_to(accuracy, values, [line["uploads"] for line in lines]))
+            seeds["rounds"].append(metrics.rounds_to(accuracy, values))
+            seeds["uploads"].append(metrics.cost_to(accuracy, values, [line["uploads"] for line in lines]))
         printed = target.published.get(name)
-        result["rows"][name] = when | ({"published": list(printed)} if printed else {})
+        result["rows"][name] = seeds | ({"published": list(printed)} if printed else {})
     return result
 
 
