@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,26 +143,45 @@ def test_an_error_is_raised_with_its_traceback_and_the_others_are_saved(
     assert not fedavg.folder.exists(), "not begun any more"
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "fedkin.cli", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=folder, start_new_session=True, **pipes)  # type: ignore[call-overload, no-any-return]
+Started = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    """Starts the command in a session of its own, as a terminal would, and leaves nothing of it behind."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "fedkin.cli", *words]
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, stdout=pipe, stderr=pipe, text=True)
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def playing(folder: Path, count: int) -> bool:
     return len(list(folder.glob("*/seed-*/rounds.jsonl"))) >= count
 
 
-def test_ctrl_c_reaches_all_processes_and_a_second_command_is_refused(tmp_path: Path) -> None:
+def test_ctrl_c_reaches_all_processes_and_a_second_command_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: Started
+) -> None:
     words = ["compare", "fedavg", *DIGITS, "--rounds", "100000", "--evaluate-every", "1000", "--jobs", "2"]
-    process = started(tmp_path, *words, "--out", "here")
+    process = started(*words, "--out", "here")
     wait(lambda: playing(tmp_path / "here", 2), process)
     plan = compare.stored_plan(tmp_path / "here")
     assert plan.jobs == 2
+    monkeypatch.setattr(jobs, "play", lambda *_, **__: pytest.fail("the folder is at work"))
     with pytest.raises(fk.BadInput, match=r"Another command is at work in .*here; wait"):
         cli.finish(plan, tmp_path / "here", Loaded(), cli.RunOptions(resume=True))
     with pytest.raises(fk.BadInput, match=r"Another command is at work in .*seed-0; wait"):
-        fk.run(plan.arms[0].experiment, plan.arms[0].folder, resume=True)
+        fk.run(plan.arms[0].experiment, plan.arms[0].folder, resume=True, listen=lambda _: False)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, error = process.communicate(timeout=120)
     assert process.returncode == 130, error
@@ -173,17 +193,30 @@ def test_ctrl_c_reaches_all_processes_and_a_second_command_is_refused(tmp_path: 
         assert int(last.stem.removeprefix("round-")) == Run(arm.folder).rounds()[-1]["round"]
 
 
-def test_no_process_outlives_its_command(tmp_path: Path) -> None:
-    words = ["compare", "fedavg", *DIGITS, "--rounds", "100000", "--evaluate-every", "1000", "--jobs", "2"]
-    process = started(tmp_path, *words, "--out", "here")
-    wait(lambda: playing(tmp_path / "here", 2), process)
+def test_no_process_outlives_its_command(tmp_path: Path, started: Started) -> None:
+    """Not even in a round that would take a minute."""
+    words = [
+        "compare",
+        "fedavg",
+        *DIGITS,
+        "--rounds",
+        "9",
+        "--evaluate-every",
+        "9",
+        "--jobs",
+        "2",
+        "--model",
+        "dnn:1000",
+    ]
+    process = started(*words, "--set", "train.steps=20000", "--out", "here")
+    wait(lambda: len(list(tmp_path.glob("here/*/seed-*/experiment.json"))) == 2, process)
     found = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     pairs = [tuple(map(int, line.split())) for line in found.splitlines()]
     children = [child for child, parent in pairs if parent == process.pid]
     assert len(children) >= 2
     process.kill()
-    process.communicate()
-    wait(lambda: not any(running(child) for child in children), seconds=20)
+    process.wait()
+    wait(lambda: not any(running(child) for child in children), seconds=10)
 
 
 def running(process: int) -> bool:
