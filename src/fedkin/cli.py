@@ -1,4 +1,4 @@
-"""The command line: fedkin run, compare, methods, data, report."""
+"""The command line: fedkin run, compare, preset, methods, data, report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tomllib
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import count
@@ -19,19 +20,27 @@ from rich.console import Console
 from rich.table import Table
 
 from fedkin import compare as comparing
-from fedkin.data import Data, Federation
+from fedkin import jobs, presets
+from fedkin.data import Data
 from fedkin.describe import with_settings
 from fedkin.errors import BadInput, require
 from fedkin.experiment import Experiment
 from fedkin.methods import METHODS, named
-from fedkin.options import DataOptions, RunOptions, shared
+from fedkin.options import DataOptions, PlayOptions, PresetOptions, RunOptions, shared
 from fedkin.parts import Method, Part
+from fedkin.play import cores
+from fedkin.presets import Preset
 from fedkin.progress import Progress
-from fedkin.results import files
+from fedkin.results import files, published
 from fedkin.results.table import accuracy_table, comparison_table
 
 WRITING = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")}
 WIDTH = 118  # columns a comparison needs; a narrower terminal wraps its lines rather than losing numbers
+
+
+class Unfinished(Exception):
+    """Something stopped the command that is no mistake of the user's; the sentence says how to go on."""
+
 
 app = typer.Typer(
     name="fedkin",
@@ -51,6 +60,7 @@ Target = Annotated[
         metavar="METHOD|FILE", help="A method, a saved experiment.json or .toml, or with --resume the folder of a run."
     ),
 ]
+PresetName = Annotated[str, typer.Argument(metavar="PRESET|list", help="A preset, or 'list'.")]
 Targets = Annotated[list[str], typer.Argument(metavar="METHOD...", help="Methods to compare; Local is always added.")]
 
 
@@ -67,7 +77,7 @@ def run(target: Target, options: RunOptions) -> None:
         return
     experiment, seeds = read(target, options)
     method = with_settings(experiment.method, options.settings or [])
-    start([method], experiment, seeds, options, name=method.name)
+    begin(experiment, [method], seeds, options, method.name)
 
 
 @app.command()
@@ -86,7 +96,42 @@ def compare(targets: Targets, options: RunOptions) -> None:
         require(any(has(method, path) for method in methods), f"None of {', '.join(targets)} has a field '{path}'.")
     experiment, seeds = read(targets[0], options)
     methods = comparing.with_local(methods)
-    start(methods, replace(experiment, method=methods[0]), seeds, options, name="compare")
+    begin(experiment, methods, seeds, options, "compare")
+
+
+@app.command()
+@shared(PresetOptions)
+def preset(name: PresetName, options: PresetOptions) -> None:
+    """Run a table of a paper, all its rows and seeds, and print our numbers beside the published ones; 'fedkin preset
+    list' says which there are.
+
+    fedkin preset adafl-mnist-reduced --jobs 2
+    """
+    if name == "list":
+        list_presets()
+        return
+    chosen = presets.named(name)
+    experiments = chosen.experiments(options.rounds)
+    seeds = seeds_of(options.seeds, {"seeds": list(chosen.seeds)})
+    number = jobs_of(options.jobs or "auto", len(experiments) * len(seeds), experiments[0].device)
+    folder = options.out or Path("runs") / name
+    start(experiments, seeds, replace(options, out=folder), lambda: folder, number, chosen)
+
+
+def list_presets() -> None:
+    table = Table("preset", "what it is", "rows", "seeds", "rounds", box=None, pad_edge=False)
+    for found in presets.PRESETS.values():
+        rounds = sorted({row.rounds for row in found.rows})
+        numbers = (str(len(found.rows)), str(len(found.seeds)), " to ".join(map(str, {rounds[0]: 0, rounds[-1]: 0})))
+        table.add_row(found.name, found.about, *numbers)
+    Console(width=max(WIDTH, Console().width)).print(table)
+
+
+def begin(experiment: Experiment, methods: list[Method], seeds: list[int], options: RunOptions, name: str) -> None:
+    """Start one experiment with each of these methods."""
+    experiments = [replace(experiment, method=method) for method in methods]
+    number = jobs_of(options.jobs, len(methods) * len(seeds), experiment.device)
+    start(experiments, seeds, options, lambda: fresh_folder(name, experiment), number)
 
 
 def read(target: str, options: RunOptions) -> tuple[Experiment, list[int]]:
@@ -151,7 +196,14 @@ def applied(method: Method, settings: list[str], several: bool) -> Method:
     return with_settings(method, [s for s in settings if not several or has(method, s.partition("=")[0])])
 
 
-def start(methods: list[Method], experiment: Experiment, seeds: list[int], options: RunOptions, name: str) -> None:
+def start(
+    experiments: list[Experiment],
+    seeds: Sequence[int],
+    options: PlayOptions,
+    fresh: Callable[[], Path],
+    number: int | None = None,
+    preset: Preset | None = None,
+) -> None:
     """Check everything that can be checked, then make the folder and play."""
     out = options.out
     busy = out is not None and out.exists() and (not out.is_dir() or any(out.iterdir()))
@@ -161,18 +213,41 @@ def start(methods: list[Method], experiment: Experiment, seeds: list[int], optio
     if options.resume:
         where = "--resume needs the folder of the run: give it with --out, or in place of the method."
         require(out is not None, where)
-    stored = comparing.stored_plan(out) if options.resume and out is not None else []
-    federation = comparing.federation_of(experiment)
-    tests = int(federation.test.sizes.sum())
-    require(len(methods) == 1 or tests, "A comparison needs test samples, and no client has any; raise --test.")
-    every = comparing.shared_cadence(experiment, methods, federation)
-    if stored and experiment.evaluate_every is None:
-        every = stored[0].experiment.evaluate_every or every
-    experiment = replace(experiment, evaluate_every=every)
+    stored = comparing.stored_plan(out) if options.resume and out is not None else None
+    number = number or (stored.jobs if stored else 1)
+    loaded = comparing.Loaded()
+    tests = int(loaded(experiments[0]).test.sizes.sum())
+    require(len(experiments) == 1 or tests, "A comparison needs test samples, and no client has any; raise --test.")
+    if stored:  # what was chosen then holds
+        then = {arm.experiment.method.name: arm.experiment for arm in stored.arms}
+        experiments = [chosen_before(experiment, then) for experiment in experiments]
+    experiments = comparing.settled(experiments, loaded, min(number, len(experiments) * len(seeds)))
     if stored:
-        comparing.agreed(stored, comparing.arms(experiment, methods, seeds, out or Path()))
-    folder = out or fresh_folder(name, experiment)
-    finish(comparing.arms(experiment, methods, seeds, folder), folder, federation, options)
+        comparing.agreed(stored.arms, comparing.arms_of(experiments, seeds, out or Path()))
+    folder = out or fresh()
+    plan = comparing.Plan(comparing.arms_of(experiments, seeds, folder), number, preset.name if preset else None)
+    finish(plan, folder, loaded, options)
+
+
+def chosen_before(experiment: Experiment, then: dict[str, Experiment]) -> Experiment:
+    """The experiment with the cadence and the threads it was begun with, where it does not say others."""
+    before = then.get(experiment.method.name, experiment)
+    return replace(
+        experiment,
+        evaluate_every=experiment.evaluate_every or before.evaluate_every,
+        threads=experiment.threads or before.threads,
+    )
+
+
+def jobs_of(text: str | None, arms: int, device: str) -> int | None:
+    """How many runs side by side: a number, or 'auto', one a core; several do not help on one GPU."""
+    if text is None:
+        return None
+    if text.strip().lower() == "auto":
+        return min(arms, cores()) if device == "cpu" else 1
+    whole = text.strip().isascii() and text.strip().isdigit() and int(text) >= 1
+    require(whole, f"--jobs takes a number of processes from 1, or auto: one a core; not '{text}'.")
+    return int(text)
 
 
 def resumed(folder: Path, options: RunOptions) -> None:
@@ -184,29 +259,55 @@ def resumed(folder: Path, options: RunOptions) -> None:
     fixed = f"{inner} says itself what it runs; leave --{', --'.join(other)} out, or give the method and --out."
     require(not other, fixed)
     stored = comparing.stored_plan(inner)
+    number = jobs_of(options.jobs, len(stored.arms), stored.arms[0].experiment.device) or stored.jobs
     rounds = options.rounds
-    plan = [comparing.Arm(replace(a.experiment, rounds=rounds or a.experiment.rounds), a.folder) for a in stored]
-    comparing.agreed(stored, plan)
-    finish(plan, inner, comparing.federation_of(plan[0].experiment), options)
+    arms = [comparing.Arm(replace(a.experiment, rounds=rounds or a.experiment.rounds), a.folder) for a in stored.arms]
+    comparing.agreed(stored.arms, arms)
+    finish(comparing.Plan(arms, number, stored.preset), inner, comparing.Loaded(), options)
 
 
-def finish(plan: list[comparing.Arm], folder: Path, federation: Federation, options: RunOptions) -> None:
+def finish(plan: comparing.Plan, folder: Path, loaded: comparing.Loaded, options: PlayOptions) -> None:
     """Play a plan to its end, and show what came out."""
-    screen = Console(stderr=True)
-    comparing.write_plan(folder, plan)
-    with Progress(screen, plan) as progress:
-        for sentence in comparing.uneven(comparing.compared(plan)):
+    folder.mkdir(parents=True, exist_ok=True)
+    with files.locked(folder):
+        new = options.resume or not (folder / "plan.json").exists()
+        require(new, f"Another command was at work in {folder} just now; choose another --out, or add --resume.")
+        comparing.write_plan(folder, plan.arms, plan.jobs, plan.preset)
+        played(plan, folder, loaded, options.resume)
+        concluded(plan, folder, options.as_json)
+
+
+def played(plan: comparing.Plan, folder: Path, loaded: comparing.Loaded, resume: bool) -> None:
+    screen, arms = Console(stderr=True), plan.arms
+    go_on = f"Go on with: fedkin run --resume {folder}"
+    with Progress(screen, arms) as progress:
+        for sentence in comparing.uneven(comparing.compared(arms)):
             progress.warn(sentence)
-        done = comparing.play(plan, federation, resume=options.resume, listener=progress.listener, warn=progress.warn)
+        ears: dict[str, Any] = {"listener": progress.listener, "warn": progress.warn}
+        try:
+            done = jobs.play(arms, plan.jobs, loaded, resume=resume, stopping=lambda: progress.stopping, **ears)
+        except jobs.Killed as error:
+            raise Unfinished(f"{error} {go_on}") from None
     if not done:
-        screen.print(f"Stopped and saved. Go on with: fedkin run --resume {folder}", highlight=False, soft_wrap=True)
+        screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
         raise typer.Exit(130)
-    summary = comparing.summarised(folder, plan)
-    if options.as_json:
+
+
+def concluded(plan: comparing.Plan, folder: Path, as_json: bool) -> None:
+    """Write the summaries and the page, and print the table."""
+    screen, preset = Console(stderr=True), presets.PRESETS.get(plan.preset or "")
+    summary = comparing.summarised(folder, plan.arms)
+    if preset is not None:
+        summary["preset"] = published.found(preset, plan.arms)
+        files.write_json(folder / "summary.json", summary)
+    if as_json:
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     else:
         show = Console(width=max(WIDTH, Console().width))
-        show.print(comparison_table(summary) if "methods" in summary else accuracy_table(summary))
+        if preset is not None:
+            show.print(published.shown(summary["preset"]))
+        else:
+            show.print(comparison_table(summary) if "methods" in summary else accuracy_table(summary))
     page = written_report(folder, screen)
     end = f", its report is {page}" if page else ""
     screen.print(f"The run is in {folder}{end}", highlight=False, soft_wrap=True)
@@ -304,6 +405,8 @@ def main() -> None:
         code = complained(str(error))
     except files.Damaged as error:
         code = complained(f"{error}.")
+    except Unfinished as error:
+        code = complained(str(error), 1)
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:
@@ -329,9 +432,9 @@ def main() -> None:
     sys.exit(code or 0)
 
 
-def complained(sentence: str) -> int:
+def complained(sentence: str, code: int = 2) -> int:
     Console(stderr=True).print(f"fedkin: {sentence}", style="red", highlight=False, markup=False, soft_wrap=True)
-    return 2
+    return code
 
 
 if __name__ == "__main__":

@@ -7,20 +7,20 @@ runs/<name>/summary.json           everything: the methods, and each against Loc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedkin.data import load
+from fedkin.data import Data, load
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
 from fedkin.experiment import Experiment
 from fedkin.methods.local import alone, matched
 from fedkin.parts import Method
-from fedkin.play import Listener, cadence, run, running
+from fedkin.play import Listener, cadence, cores, run, running
 from fedkin.results import files, metrics
 from fedkin.results.record import Run
 from fedkin.resume import FREE, check_rounds, difference
@@ -43,13 +43,38 @@ class Arm:
         path = self.folder / "summary.json"
         return path.exists() and files.read_json(path).get("rounds") == self.experiment.rounds
 
+    @property
+    def name(self) -> str:
+        return f"{self.experiment.method.name} seed {self.experiment.seed}"
 
-def arms(experiment: Experiment, methods: list[Method], seeds: list[int], folder: Path) -> list[Arm]:
-    names = [method.name for method in methods]
+
+class Loaded:
+    """The federation of an experiment, loaded when it is first asked for; the last one is kept for the next arm."""
+
+    def __init__(self) -> None:
+        self.data: Data | None = None
+        self.federation: Federation | None = None
+
+    def __call__(self, experiment: Experiment) -> Federation:
+        if isinstance(experiment.data, Federation):
+            return experiment.data
+        if self.federation is None or experiment.data != self.data:
+            self.data, self.federation = experiment.data, load(experiment.data)
+        return self.federation
+
+
+def arms(experiment: Experiment, methods: list[Method], seeds: Sequence[int], folder: Path) -> list[Arm]:
+    """One experiment with each of these methods and seeds."""
+    return arms_of([replace(experiment, method=method) for method in methods], seeds, folder)
+
+
+def arms_of(experiments: list[Experiment], seeds: Sequence[int], folder: Path) -> list[Arm]:
+    """Each of these experiments, named by its method, with each of these seeds."""
+    names = [experiment.method.name for experiment in experiments]
     require(len(set(names)) == len(names), f"Two methods of one comparison have the same name: {', '.join(names)}.")
     return [
-        Arm(replace(experiment, method=method, seed=seed), folder / method.name / f"seed-{seed}")
-        for method in methods
+        Arm(replace(experiment, seed=seed), folder / experiment.method.name / f"seed-{seed}")
+        for experiment in experiments
         for seed in seeds
     ]
 
@@ -62,20 +87,25 @@ def with_local(methods: list[Method]) -> list[Method]:
     return followed if any(method.name == LOCAL for method in methods) else [alone(first), *followed]
 
 
-def shared_cadence(experiment: Experiment, methods: list[Method], federation: Federation) -> int:
-    """One cadence for all, so that the best of one method is not taken from more rounds than that of another. The model
-    is built on the way, so that what cannot work is found before anything is written."""
-    found = [experiment.evaluate_every or 1]
-    for method in methods:
-        with running(replace(experiment, method=method), federation, None) as (engine, task, _):
-            found.append(cadence(method, task, engine))
-            begun(method, task, experiment.seed)
-    return experiment.evaluate_every or max(found)
+def settled(experiments: list[Experiment], loaded: Loaded, jobs: int) -> list[Experiment]:
+    """The experiments with what was left open. One cadence for all, so that the best of one method is not taken from
+    more rounds than that of another; and for each of `jobs` processes its share of the cores. The models are built on
+    the way, so that what cannot work is found before anything is written."""
+    every, threads = [], []
+    for experiment in experiments:
+        with running(experiment, loaded(experiment), None) as (engine, task, usual):
+            every.append(cadence(experiment, task, engine))
+            threads.append(experiment.threads or min(usual, max(1, cores() // jobs)))
+            begun(experiment.method, task, experiment.seed)
+    return [
+        replace(experiment, evaluate_every=experiment.evaluate_every or max(every), threads=number)
+        for experiment, number in zip(experiments, threads, strict=True)
+    ]
 
 
 def play(
     plan: list[Arm],
-    federation: Federation,
+    federation: Federation | Loaded,
     *,
     resume: bool = False,
     listener: Callable[[Arm, int, int], Listener | None] = lambda *_: None,
@@ -87,7 +117,8 @@ def play(
             continue
         goes_on = resume and (arm.folder / "experiment.json").exists()
         ear = listener(arm, number, len(plan))
-        result = run(arm.experiment, arm.folder, resume=goes_on, listen=ear, warn=warn, federation=federation)
+        found = federation if isinstance(federation, Federation) else federation(arm.experiment)
+        result = run(arm.experiment, arm.folder, resume=goes_on, listen=ear, warn=warn, federation=found)
         if not result.finished:
             return False
     return True
@@ -100,7 +131,23 @@ def stored_arms(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob("*/seed-*/experiment.json"))
 
 
-def stored_plan(folder: Path) -> list[Arm]:
+@dataclass(frozen=True)
+class Plan:
+    """What a command sets out to do: its arms, how many of them side by side, and for which preset."""
+
+    arms: list[Arm]
+    jobs: int = 1
+    preset: str | None = None
+
+
+def write_plan(folder: Path, arms: list[Arm], jobs: int = 1, preset: str | None = None) -> None:
+    """Written before anything runs, so that `--resume FOLDER` needs no other word."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {"arms": [arm.experiment.described() for arm in arms], "jobs": jobs, "preset": preset}
+    files.write_json(folder / "plan.json", about)
+
+
+def stored_plan(folder: Path) -> Plan:
     """What the runs in a folder set out to do, as they wrote it down when they began."""
     require(folder.is_dir(), f"There is no folder {folder} to resume; run without --resume to begin there.")
     require((folder / "plan.json").exists(), f"{folder} is not a run of fedkin (it has no plan.json) to be resumed.")
@@ -108,7 +155,8 @@ def stored_plan(folder: Path) -> list[Arm]:
     whole = isinstance(plan, dict) and isinstance(plan.get("arms"), list) and plan["arms"]
     require(whole, f"{folder / 'plan.json'} is damaged, so the run cannot be resumed; start it anew elsewhere.")
     experiments = [Experiment.built(value) for value in plan["arms"]]
-    return [Arm(e, folder / e.method.name / f"seed-{e.seed}") for e in experiments]
+    stored = [Arm(e, folder / e.method.name / f"seed-{e.seed}") for e in experiments]
+    return Plan(stored, plan.get("jobs", 1), plan.get("preset"))
 
 
 def agreed(stored: list[Arm], asked: list[Arm]) -> None:
@@ -131,12 +179,6 @@ def agreed(stored: list[Arm], asked: list[Arm]) -> None:
         check_rounds(folder, there[key].rounds, experiment)
 
 
-def write_plan(folder: Path, plan: list[Arm]) -> None:
-    """Written before anything runs, so that `--resume FOLDER` needs no other word."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files.write_json(folder / "plan.json", {"arms": [arm.experiment.described() for arm in plan]})
-
-
 def summarised(folder: Path, plan: list[Arm]) -> dict[str, Any]:
     """Write the summaries above the runs: of each method over its seeds, and of all methods."""
     methods: dict[str, Any] = {}
@@ -149,7 +191,7 @@ def summarised(folder: Path, plan: list[Arm]) -> dict[str, Any]:
     else:
         summary = {"methods": methods, "against_local": {}, "cautions": uneven(compared(plan))}
         for name in methods:
-            if LOCAL in methods and name != LOCAL:
+            if LOCAL in methods and name != LOCAL and "post" in methods[name]["accuracy"]:
                 summary["against_local"][name] = against(folder, plan, name)
     files.write_json(folder / "summary.json", summary)
     return summary
@@ -207,7 +249,3 @@ def gain(folder: Path, seed: int, name: str) -> np.ndarray:
     theirs, alone = (Run(folder / method / f"seed-{seed}").accuracy("post")[-1] for method in (name, LOCAL))
     difference: np.ndarray = theirs - alone
     return difference
-
-
-def federation_of(experiment: Experiment) -> Federation:
-    return experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)

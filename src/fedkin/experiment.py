@@ -13,7 +13,7 @@ from fedkin.data.spec import Data
 from fedkin.describe import built, described
 from fedkin.engines import ENGINES
 from fedkin.errors import BadInput, require, unknown
-from fedkin.parts import Method
+from fedkin.parts import KINDS, Method
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -25,7 +25,8 @@ class Experiment:
 
     `seed` is of initialisation, selection and batches; the data have a seed of their own (`Data.seed`). None for
     `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is recorded.
-    Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory.
+    Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory. `score` are the
+    kinds of accuracy that are computed, of "post", "global", "recv" and "test"; None is all that there are.
     """
 
     method: Method
@@ -40,6 +41,7 @@ class Experiment:
     device: str = "cpu"
     dtype: str = "float32"
     slot_memory: float = 4.0
+    score: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
@@ -53,6 +55,11 @@ class Experiment:
         require(number, f"slot_memory is a number of gigabytes from 0, not {self.slot_memory!r}.")
         for name in ("engine", "dtype", "device"):
             require(isinstance(getattr(self, name), str), f"{name} is a name, not {getattr(self, name)!r}.")
+        several = self.score is None or (isinstance(self.score, list | tuple) and self.score)
+        require(several, f"score is a list of kinds, of {', '.join(KINDS)}, not {self.score!r}.")
+        for kind in self.score or ():
+            if kind not in KINDS:
+                raise unknown("kind of accuracy", str(kind), KINDS)
         if self.engine not in ENGINES:
             raise unknown("engine", self.engine, ENGINES)
         if self.dtype not in DTYPES:
@@ -70,7 +77,8 @@ class Experiment:
         given = self.model if isinstance(self.model, str) else f"given: {type(self.model).__name__}"
         plain = ("rounds", "seed", "engine", "evaluate_every", "chunk", "threads", "device", "dtype", "slot_memory")
         rest = {name: getattr(self, name) for name in plain}
-        return {"method": described(self.method), "data": data, "model": given} | rest
+        score = None if self.score is None else [kind for kind in KINDS if kind in self.score]
+        return {"method": described(self.method), "data": data, "model": given} | rest | {"score": score}
 
     @staticmethod
     def built(value: dict[str, Any]) -> Experiment:
@@ -99,4 +107,6 @@ class Experiment:
                         raise unknown("field of data", name, Data.__dataclass_fields__)
             given["data"] = Data(data) if isinstance(data, str) else Data(**data)
         require(isinstance(given.get("model", "mlr"), str), "An experiment's model in a file is a name.")
+        if isinstance(given.get("score"), list):
+            given["score"] = tuple(given["score"])
         return Experiment(**given)

@@ -56,7 +56,39 @@ class DataOptions:
 
 
 @dataclass(frozen=True)
-class RunOptions(DataOptions):
+class PlayOptions:
+    """How much is run, where, and how it is shown."""
+
+    rounds: Annotated[int | None, option("Number of rounds. [100]")] = None
+    seeds: Annotated[
+        str | None,
+        option("How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]"),
+    ] = None
+    jobs: Annotated[
+        str | None, option("Runs side by side, each in a process of its own: a number, or auto: one a core. [1]")
+    ] = None
+    out: Annotated[Path | None, option("Folder of the run. [a new one in runs/]")] = None
+    resume: Annotated[
+        bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
+    ] = False
+    as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
+        False
+    )
+
+
+@dataclass(frozen=True)
+class PresetOptions(PlayOptions):
+    """Of a preset all else is given."""
+
+    rounds: Annotated[int | None, option("Number of rounds of every row. [the preset's]")] = None
+    seeds: Annotated[str | None, option("How many seeds (3: 0, 1, 2) or which (0,5,7). [the preset's]")] = None
+    jobs: Annotated[str | None, option("Runs side by side, each in a process of its own. [auto: one a core]")] = None
+    out: Annotated[Path | None, option("Folder of the runs. [one in runs/, named as the preset]")] = None
+    resume: Annotated[bool, option("Go on with what lies in the folder.", "--resume")] = False
+
+
+@dataclass(frozen=True)
+class RunOptions(PlayOptions, DataOptions):
     """Everything else about a run."""
 
     data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
@@ -66,27 +98,18 @@ class RunOptions(DataOptions):
             "mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, vgg11, resnet50, lstm, or package.module:Class. [mlr]"
         ),
     ] = None
-    rounds: Annotated[int | None, option("Number of rounds. [100]")] = None
-    seeds: Annotated[
-        str | None,
-        option("How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]"),
-    ] = None
     engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another). [stacked]")] = (
         None
     )
     evaluate_every: Annotated[
         int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
     ] = None
+    score: Annotated[
+        str | None, option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]")
+    ] = None
     threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
     device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
-    out: Annotated[Path | None, option("Folder of the run. [runs/<a new name>]")] = None
-    resume: Annotated[
-        bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
-    ] = False
-    as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
-        False
-    )
     settings: Annotated[
         list[str] | None,
         option("Change a part's field, as --set train.eta=0.1 or --set select.fraction=0.2; may be repeated.", "--set"),
@@ -95,7 +118,9 @@ class RunOptions(DataOptions):
     def given_plainly(self) -> dict[str, Any]:
         """What was said of the experiment's own fields."""
         names = ("model", "rounds", "engine", "evaluate_every", "threads", "chunk", "device")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        kinds = None if self.score is None else [kind.strip() for kind in self.score.split(",")]
+        return given | ({} if kinds is None else {"score": kinds})
 
 
 def shared(kind: type[T]) -> Callable[[Callable[..., None]], Callable[..., None]]:

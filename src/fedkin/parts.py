@@ -29,6 +29,7 @@ from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import BadInput, require
 
 NEIGHBOUR = 1e-3  # the weight from which another client counts as a neighbour
+KINDS = ("post", "global", "recv", "test")  # of accuracy: of which model on whose samples, as `round.scores` says
 
 Slot = dict[str, Any]  # nested dictionaries of tensors: what a checkpoint can hold exactly
 
@@ -425,3 +426,9 @@ class Method(Part):
     def finetunes(self) -> bool:
         """Clients keep no model of their own, so they are judged by the common one after one local pass."""
         return not self.collaborate.own and type(self.train).personal_model is Train.personal_model
+
+    def kinds(self, common: bool) -> tuple[str, ...]:
+        """Of `KINDS`, what this method can be scored by; `common`: there is a common test set."""
+        one = type(self.collaborate).model is not Collaborate.model
+        has = {"post": True, "global": one, "recv": self.collaborate.mixes_before, "test": one and common}
+        return tuple(kind for kind in KINDS if has[kind])

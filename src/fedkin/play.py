@@ -6,11 +6,12 @@ result = fk.run(fk.Experiment(data=fk.Data("synthetic"), model="mlr", method=fk.
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,7 +29,7 @@ from fedkin.data.picture import counts
 from fedkin.engines import ENGINES, Simulation
 from fedkin.engines.simulation import Score
 from fedkin.keep import Everyone
-from fedkin.parts import Method, Task
+from fedkin.parts import Task
 from fedkin.results import files, metrics, record
 from fedkin.resume import check, fingerprint, stored_experiment
 from fedkin.round import Log, State, begun, judged, loop, surveyed, train_score
@@ -108,15 +109,18 @@ def run(
         taken = (place / "experiment.json").exists()
         require(not taken, f"{place} holds a run already; choose another folder, or resume it.")
     every = experiment.evaluate_every
+    asked = experiment
     if resume:
         require(place is not None, "Resuming needs the folder of the run.")
-        every = every or stored_experiment(Path(place or ""))["resolved"]["evaluate_every"]
+        then = stored_experiment(Path(place or ""))["resolved"]
+        every = every or then["evaluate_every"]
+        asked = replace(experiment, threads=experiment.threads or then.get("threads"))  # as it began, on any machine
     if federation is None:
         federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
     for name in federation.left_out:
         warn(f"Client {name} has no samples and is left out.")
-    with running(experiment, federation, place) as (engine, task, threads):
-        every = every or cadence(experiment.method, task, engine)
+    with running(asked, federation, place) as (engine, task, threads):
+        every = every or cadence(experiment, task, engine)
         about = experiment.described()
         about["resolved"] = {
             "clients": federation.n,
@@ -165,9 +169,15 @@ class Playing:
         self.began = self.saved = time.monotonic()
 
     def played(self, resume: bool) -> Result:
+        with files.locked(self.place) if self.place else nullcontext():
+            return self.played_alone(resume)
+
+    def played_alone(self, resume: bool) -> Result:
+        """With nobody else at work in the folder."""
         state = self.resumed() if resume else self.started()
         method, rounds = self.experiment.method, self.experiment.rounds
-        state = loop(method, self.task, self.engine, state, lambda r: r % self.every == 0 or r == rounds, self.heard)
+        scored = lambda r: r % self.every == 0 or r == rounds  # noqa: E731
+        state = loop(method, self.task, self.engine, state, scored, self.heard, wanted(self.experiment, self.engine))
         finished = state.round >= rounds
         if self.place:
             self.save(state)
@@ -390,6 +400,7 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
         budget=int(experiment.slot_memory * 1e9),
         scratch=scratch,
     )
+    wanted(experiment, engine)  # refuses what nothing could be said of
     threads = experiment.threads or default_threads(engine)
     torch.set_num_threads(threads)
     task = engine.task(experiment.rounds)
@@ -408,11 +419,27 @@ def default_threads(engine: Simulation) -> int:
     return 1 if engine.network.parameters < 50_000 else min(4, torch.get_num_threads())
 
 
-def cadence(method: Method, task: Task, engine: Simulation) -> int:
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def wanted(experiment: Experiment, engine: Simulation) -> tuple[str, ...]:
+    """The kinds of accuracy to compute: those asked for, of those there are."""
+    kinds = experiment.method.kinds(engine.federation.common is not None)
+    found = tuple(kind for kind in kinds if experiment.score is None or kind in experiment.score)
+    name, asked = experiment.method.name, " or ".join(experiment.score or ())
+    rest = " or ".join(kinds)
+    require(found, f"{name} has no {asked} to be scored by on these data; add {rest} to what is scored (--score).")
+    return found
+
+
+def cadence(experiment: Experiment, task: Task, engine: Simulation) -> int:
     """Evaluate so seldom that it costs about an eighth of the run, judged by the work, so that the choice is the same
     on every machine. In units of one scored sample: a trained one costs three, and a step of a chunk has a fixed cost
     that only small models feel (measured: about 2,000 for 610 parameters)."""
-    train, chunk = method.train, engine.chunk
+    method, kinds = experiment.method, wanted(experiment, engine)
+    train, chunk, federation = method.train, engine.chunk, engine.federation
     fixed = 1.2e6 / engine.network.parameters
     steps = batches.number(engine.sizes, train.batch, train.steps, train.epochs).mean()
     width = np.minimum(engine.sizes, train.batch).mean()
@@ -421,9 +448,10 @@ def cadence(method: Method, task: Task, engine: Simulation) -> int:
         return float(steps * (np.ceil(clients / chunk) * fixed + 3 * clients * width))
 
     share = 1.0 if method.trains == "everyone" else method.select.share(task)
-    looks = 1 + int(method.collaborate.mixes_before or not method.collaborate.own)  # recv or global beside post
-    work = looks * float(engine.federation.test.sizes.sum())
-    work += training(task.n) if method.finetunes else 0.0
+    looks = ("post" in kinds) + ("recv" in kinds or "global" in kinds)
+    work = looks * float(federation.test.sizes.sum())
+    work += training(task.n) if method.finetunes and "post" in kinds else 0.0
+    work += len(federation.common) if federation.common is not None and "test" in kinds else 0.0
     return max(1, min(task.rounds, round(8 * work / training(share * task.n))))
 
 

@@ -1,4 +1,4 @@
-"""What a user sees while a run goes on: a bar on a terminal, plain lines elsewhere; and Ctrl-C that loses nothing."""
+"""What a user sees while arms are played: bars on a terminal, plain lines elsewhere; and Ctrl-C that loses nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from fedkin.compare import Arm
 from fedkin.play import Listener, Tick
 
-QUIET_SECONDS = 5.0  # between two plain lines
+QUIET_SECONDS = 5.0  # between two plain lines of an arm, at least ...
+LINES = 0.05  # ... and this part of its time
 
 
 class Progress:
@@ -22,6 +23,8 @@ class Progress:
 
     def __init__(self, screen: Console, plan: list[Arm]):
         self.screen, self.plan, self.stopping = screen, plan, False
+        self.said: set[str] = set()
+        self.whole: TaskID | None = None
         self.bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -29,7 +32,7 @@ class Progress:
             TextColumn("{task.fields[seen]}"),
             TimeRemainingColumn(),
             console=screen,
-            transient=False,
+            transient=True,
         )
 
     def __enter__(self) -> Progress:
@@ -39,6 +42,10 @@ class Progress:
             self.before = None
         if self.screen.is_terminal:
             self.bar.start()
+            if len(self.plan) > 1:
+                rounds = [arm.experiment.rounds for arm in self.plan]
+                done = sum(arm.experiment.rounds for arm in self.plan if arm.done)
+                self.whole = self.bar.add_task(f"all {len(rounds)} runs", total=sum(rounds), completed=done, seen="")
         return self
 
     def __exit__(
@@ -56,39 +63,53 @@ class Progress:
         self.warn("Finishing this round, then saving. Press Ctrl-C again to stop at once.")
 
     def warn(self, sentence: str) -> None:
-        self.screen.print(sentence, style="yellow", highlight=False, markup=False, soft_wrap=True)
+        """Every sentence once, however many arms say it."""
+        if sentence not in self.said:
+            self.said.add(sentence)
+            self.screen.print(sentence, style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+    def say(self, words: str) -> None:
+        self.screen.print(words, highlight=False, markup=False, soft_wrap=True)
 
     def listener(self, arm: Arm, number: int, of: int) -> Listener:
-        """An ear for one arm's rounds."""
-        title = f"{arm.experiment.method.name} seed {arm.experiment.seed} ({number}/{of})"
+        """An ear for one arm's rounds. Its bar goes when it is done, and a line stays."""
+        title = arm.name + (f" ({number}/{of})" if of > 1 else "")
         task = None
         if self.screen.is_terminal:
             task = self.bar.add_task(title, total=arm.experiment.rounds, seen="")
         accuracy = ""
-        start = shown = time.monotonic()
-        clients = first = 0
+        start = shown = began = time.monotonic()
+        clients = first = before = 0
 
         def heard(tick: Tick) -> bool:
-            nonlocal accuracy, shown, clients, first
-            clients += tick.trained
-            first = first or tick.round
+            nonlocal accuracy, shown, began, clients, first, before
+            now = time.monotonic()
             if tick.accuracy:
                 accuracy = headline(tick.accuracy)
             if tick.dropped:
-                self.warn(f"Round {tick.round}: {len(tick.dropped)} uploads were not finite and count for nothing.")
-            now = time.monotonic()
-            speed = clients / max(now - start, 1e-9)
+                lost = f"{len(tick.dropped)} uploads were not finite and count for nothing."
+                self.warn(f"{arm.name}, round {tick.round}: {lost}")
+            if first:
+                clients += tick.trained
+                speed = clients / max(now - began, 1e-9)
+            else:  # what came before the first round is no guide to the others
+                speed = tick.trained / max(now - start, 1e-9)
+                first, began, shown = tick.round, now, now
             last = tick.round == tick.rounds
+            words = f"{accuracy} {speed:,.0f} clients/s"
             if task is not None:
-                words = f"{accuracy} {speed:,.0f} clients/s"
-                self.bar.update(task, completed=tick.round, seen=words, refresh=last)
-            elif last or now - shown > QUIET_SECONDS:
+                self.bar.update(task, completed=tick.round, seen=words)
+            if self.whole is not None:
+                self.bar.advance(self.whole, tick.round - before)
+            before = tick.round
+            left = (now - began) / max(1, tick.round - first) * (tick.rounds - tick.round)
+            if last:
+                if task is not None:
+                    self.bar.remove_task(task)
+                self.say(f"{title}: round {tick.round}/{tick.rounds} {words}, {now - start:.1f} s")
+            elif task is None and now - shown > max(QUIET_SECONDS, LINES * (now - start + left)):
                 shown = now
-                left = (now - start) / (tick.round - first + 1) * (tick.rounds - tick.round)
-                words = f"{title}: round {tick.round}/{tick.rounds} {accuracy} {speed:,.0f} clients/s"
-                self.screen.print(
-                    words + ("" if last else f", about {left:.0f} s left"), highlight=False, soft_wrap=True
-                )
+                self.say(f"{title}: round {tick.round}/{tick.rounds} {words}, about {left:.0f} s left")
             return not self.stopping
 
         return heard

@@ -53,10 +53,11 @@ def check(folder: Path, experiment: Experiment, about: dict[str, Any], warn: Cal
         require(old == new, f"{folder} is scored every {old} rounds, not every {new}; leave --evaluate-every out.")
     same = then.get("fingerprint") == now["fingerprint"]
     require(same, f"The data are not those that the run in {folder} began with; bring them back, or start it anew.")
-    for name, version in now["versions"].items():
-        before = then.get("versions", {}).get(name)
-        if before != version:
-            warn(f"This run was begun with {name} {before} and goes on with {version}; its last digits may differ.")
+    parts = [(name, then.get("versions", {}).get(name), new) for name, new in now["versions"].items()]
+    parts += [(name, then[name], now[name]) for name in ("threads", "chunk") if name in then]
+    for what, before, after in parts:
+        if before != after:
+            warn(f"This run was begun with {what} {before} and goes on with {after}; its last digits may differ.")
 
 
 def check_rounds(folder: Path, stored: int, experiment: Experiment) -> None:

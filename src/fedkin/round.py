@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -14,7 +14,7 @@ from fedkin.core import tree
 from fedkin.core.rng import generator
 from fedkin.core.tree import Message, Model
 from fedkin.engines.simulation import Score, Simulation
-from fedkin.parts import Kin, Method, Reply, Sent, Slot, Task
+from fedkin.parts import KINDS, Kin, Method, Reply, Sent, Slot, Task
 
 BLOCK = 512  # clients whose judged models are held at once while they are scored
 
@@ -146,9 +146,17 @@ def overlaid(current: Model, sent: Sent) -> Model:
     return {name: value.index_copy(0, sent.ids, sent.own["model"][name]) for name, value in current.items()}
 
 
-def scores(method: Method, task: Task, engine: Simulation, state: State, received: Model | None) -> dict[str, Score]:
+def scores(
+    method: Method,
+    task: Task,
+    engine: Simulation,
+    state: State,
+    received: Model | None,
+    wanted: Collection[str] = KINDS,
+) -> dict[str, Score]:
     """How good the models are now: `recv`, `post`, `global`, on every client's own test samples (and, as
-    'kind/validation', on its validation samples), and `test`, the one model on the common test set."""
+    'kind/validation', on its validation samples), and `test`, the one model on the common test set; of these kinds
+    those that are `wanted`."""
     federation = engine.federation
     indices = {"": federation.test}
     if federation.validation is not None:
@@ -157,12 +165,12 @@ def scores(method: Method, task: Task, engine: Simulation, state: State, receive
     found: dict[str, Score] = {}
     common = method.collaborate.model(state.collaborate)
     for suffix, index in indices.items():
-        if received is not None:
+        if received is not None and "recv" in wanted:
             found["recv" + suffix] = engine.evaluate(received, everyone, index)
-        if common is not None:
+        if common is not None and "global" in wanted:
             found["global" + suffix] = engine.evaluate_one(common, index)
     parts: dict[str, list[Score]] = {}
-    for ids in everyone.split(BLOCK):
+    for ids in everyone.split(BLOCK) if "post" in wanted else ():
         models = judged(method, task, engine, state, ids)
         for suffix, index in indices.items():
             parts.setdefault("post" + suffix, []).append(engine.evaluate(models, ids, index, method.train))
@@ -170,7 +178,7 @@ def scores(method: Method, task: Task, engine: Simulation, state: State, receive
                 score = engine.evaluate(engine.slots.read(ids)[slot], ids, index)
                 parts.setdefault(f"post-{name}{suffix}", []).append(score)
     found |= {kind: joined(scores) for kind, scores in parts.items()}
-    if common is not None and federation.common is not None:
+    if common is not None and federation.common is not None and "test" in wanted:
         hit, cost = engine.evaluate_rows(common, federation.common)
         found["test"] = Score(hit.sum()[None], cost.sum()[None], torch.tensor([len(hit)]))
     return found
@@ -211,15 +219,16 @@ def loop(
     state: State,
     evaluates: Callable[[int], bool],
     heard: Callable[[State, Log, dict[str, Score] | None], bool],
+    wanted: Collection[str] = KINDS,
 ) -> State:
-    """Rounds until `task.rounds`; `heard` is told of each and says whether to go on."""
+    """Rounds until `task.rounds`; `heard` is told of each and says whether to go on; `wanted` is what is scored."""
     while state.round < task.rounds:
         scoring = evaluates(state.round + 1)
         state, log = play(method, task, engine, state, scoring)
         found = None
         if scoring:
             with log.timed("evaluate_s"):
-                found = scores(method, task, engine, state, log.received)
+                found = scores(method, task, engine, state, log.received, wanted)
             log.received = None
         if not heard(state, log, found):
             break

@@ -6,19 +6,14 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+from fedkin.parts import KINDS
 from fedkin.results import metrics
 from fedkin.results.pieces import chip, choice, note, section
 from fedkin.results.study import Entry, Study
-from fedkin.results.table import KINDS, percent
+from fedkin.results.table import percent
 from fedkin.results.words import SHOWN, listed, score, size
 
 STATISTICS = {"last": "last", "last10": "last 10", "best": "best", "validated": "by validation"}
-
-
-def kinds(study: Study) -> list[str]:
-    """Those that any method has, in the order of the table."""
-    found: list[list[Any]] = [[line["accuracy"] for line in t.lines if "accuracy" in line][-1:] for t in study.trials]
-    return [kind for kind in KINDS if any(kind in last for scores in found for last in scores)]
 
 
 Column = tuple[str, str, Callable[[str, dict[str, Any]], str]]  # group, title, HTML of a method's cell
@@ -27,7 +22,7 @@ Column = tuple[str, str, Callable[[str, dict[str, Any]], str]]  # group, title, 
 def columns(study: Study) -> list[Column]:
     """The table's columns after the method."""
     found: list[Column] = []
-    for kind in kinds(study):
+    for kind in study.kinds:
         for average in ("micro",) if kind == "test" else metrics.AVERAGES:
             found.append((f"{kind}, %", average, lambda _, s, k=kind, a=average: statistics_cell(s, k, a)))  # type: ignore[misc]
     if study.against:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,27 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from fedkin.errors import BadInput
+
+LOCK = ".lock"
+
 
 class Damaged(Exception):
     """A file that is not what was once written."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else works in this folder meanwhile. The system lets go of the lock when the process ends, however that
+    happens; the empty file stays."""
+    with open(folder / LOCK, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(f"Another command is at work in {folder}; wait until it is done, or stop it.") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 def write(path: Path, content: bytes) -> None:

@@ -94,7 +94,11 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
             for kind, values in summaries[0]["fairness"].items()
             if all(value is not None for value in values.values())
         },
-        "stability": mean("stability"),
+        "stability": {
+            kind: float(np.mean([s["stability"][kind] for s in summaries]))
+            for kind in summaries[0]["accuracy"]
+            if all(s.get("stability", {}).get(kind) is not None for s in summaries)
+        },
         "cost": mean("cost"),
         "time": mean("time"),
         "rounds": summaries[0]["rounds"],

@@ -12,9 +12,9 @@ from pathlib import Path
 from plotly.offline import get_plotlyjs
 
 from fedkin.compare import LOCAL
-from fedkin.results import charts, files, look, metrics
+from fedkin.results import charts, files, look, metrics, published
 from fedkin.results.attendance import present
-from fedkin.results.columns import costs, kinds, table
+from fedkin.results.columns import costs, table
 from fedkin.results.joining import gains
 from fedkin.results.kinmaps import learned
 from fedkin.results.pieces import chip, choice, fixed, note, section
@@ -41,7 +41,7 @@ def page(study: Study) -> str:
     rounds: dict[str, str] = {}
     maps: dict[str, str] = {}
     known = present(study)
-    sections = [top(study), table(study), costs(study)]
+    sections = [top(study), beside(study), table(study), costs(study)]
     sections += [curves(study, figures), gains(study, figures), selected(study, known, figures, rounds)]
     sections += [opinions(study, known, figures), counted(study, known, figures)]
     sections += [learned(study, figures, maps), settings(study), definitions()]
@@ -112,8 +112,13 @@ def what(study: Study) -> dict[str, tuple[str, str]]:
     }
 
 
+def beside(study: Study) -> str:
+    """A preset's rows beside the published numbers."""
+    return section("Beside the published numbers", published.html(study.preset)) if study.preset else ""
+
+
 def curves(study: Study, figures: dict[str, charts.Figure]) -> str:
-    found = kinds(study)
+    found = study.kinds
     if not found:
         return section("Accuracy over the rounds", note("No round has been scored yet."))
     series = []

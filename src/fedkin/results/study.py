@@ -11,6 +11,7 @@ import numpy as np
 
 from fedkin.compare import LOCAL, gain, stored_arms
 from fedkin.errors import require
+from fedkin.parts import KINDS
 from fedkin.results import charts, files, metrics
 from fedkin.results.record import Run
 
@@ -123,6 +124,23 @@ class Study:
         return list(files.read_json(path).get("cautions", [])) if path.exists() else []
 
     @cached_property
+    def kinds(self) -> list[str]:
+        """Of accuracy: those that any method has, in the order of the table."""
+        found = [[line["accuracy"] for line in trial.lines if "accuracy" in line][-1:] for trial in self.trials]
+        return [kind for kind in KINDS if any(kind in last for scores in found for last in scores)]
+
+    @property
+    def judged(self) -> str:
+        """The kind of accuracy that methods are ranked by: `post`, unless that was not scored."""
+        return (self.kinds or ["post"])[0]
+
+    @property
+    def preset(self) -> dict[str, Any] | None:
+        """What a preset's rows came to beside the published numbers, once all are finished."""
+        path = self.folder / "summary.json"
+        return files.read_json(path).get("preset") if self.finished and path.exists() else None
+
+    @cached_property
     def finished(self) -> bool:
         return all(trial.summary is not None for trial in self.trials)
 
@@ -158,6 +176,7 @@ class Study:
         result = {}
         for name, entry in self.entries.items():
             seeds = [trial.seed for trial in entry.done if (trial.seed, trial.reached) in alone]
+            seeds = seeds if entry.summary and "post" in entry.summary["accuracy"] else []
             if name != LOCAL and seeds:
                 result[name] = np.stack([gain(self.folder, seed, name) for seed in seeds])
         return {name: gains for name, gains in result.items() if not np.isnan(gains).all()}

@@ -7,9 +7,15 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-KINDS = ("post", "global", "recv", "test")
+from fedkin.parts import KINDS
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
+
+WORDS = {
+    "post": "post: each client's model after local training (for one-model methods the common model, fine-tuned)",
+    "global": "global: the common model, on each client's test samples",
+    "test": "test: the common model, on the common test set",
+}
 
 VERDICTS = {"better": "better", "worse": "worse", "no clear difference": "unclear"}
 
@@ -46,17 +52,17 @@ def comparison_table(summary: dict[str, Any]) -> Table:
     title = (
         f"Accuracy in % after {first['rounds']} rounds, mean ± standard deviation over {len(first['seeds'])} seed(s)"
     )
-    columns = ["method", "post macro", "post micro", "global macro", "global micro"]
-    test = any("test" in method["accuracy"] for method in methods.values())
-    columns += ["test"] if test else []
-    table = Table(*columns, "better", "worse", "than alone", "uploads", "seconds", title=title, **LOOK)
+    has = [kind for kind in ("post", "global", "test") if any(kind in m["accuracy"] for m in methods.values())]
+    scored = [(kind, average) for kind in has for average in (("micro",) if kind == "test" else ("macro", "micro"))]
+    columns = [kind if kind == "test" else f"{kind} {average}" for kind, average in scored]
+    alone = ["better", "worse", "than alone"] if summary["against_local"] else []
+    table = Table("method", *columns, *alone, "uploads", "seconds", title=title, **LOOK)
     for column in table.columns:
         column.justify, column.no_wrap = ("right" if column is not table.columns[0] else "left"), True
     for name, method in methods.items():
-        cells = [cell(method, kind, average) for kind in ("post", "global") for average in ("macro", "micro")]
-        cells += [cell(method, "test", "micro")] if test else []
+        cells = [cell(method, kind, average) for kind, average in scored]
         against = summary["against_local"].get(name)
-        share = ["-", "-", "alone"]
+        share = ["-", "-", "alone"] if alone else []
         if against:
             share = [
                 f"{100 * against['better']:.0f} %",
@@ -64,12 +70,12 @@ def comparison_table(summary: dict[str, Any]) -> Table:
                 VERDICTS[against["verdict"]],
             ]
         table.add_row(name, *cells, *share, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
-    table.caption = (
-        "post: each client's model after local training (for one-model methods the common model, fine-tuned); global: "
-        "the common model. macro: mean over clients; micro: over samples. Better and worse: share of clients whose "
-        "last post accuracy is above or below their own when training alone; the verdict is a paired test over clients "
-        "and seeds (unclear: neither)."
-    )
+    table.caption = " ".join([f"{WORDS[kind]}." for kind in has] + ["macro: mean over clients; micro: over samples."])
+    if alone:
+        table.caption += (
+            " Better and worse: share of clients whose last post accuracy is above or below their own when training "
+            "alone; the verdict is a paired test over clients and seeds (unclear: neither)."
+        )
     return table
 
 

@@ -13,6 +13,12 @@ from fedkin.results.table import percent
 
 SHOWN = "last"  # round, of which the gains and the verdicts are too
 FEW = 3  # seeds below which a spread says little
+MODELS = {  # of which accuracy is said, by kind
+    "post": "after local training",
+    "global": "of the common model",
+    "recv": "of the model as received",
+    "test": "on the common test set",
+}
 DEFINITIONS = {
     "post": "Accuracy of each client's own model after local training, on that client's test samples. For methods with "
     "one common model it is that model after one more local pass: what a client gets that takes the model home.",
@@ -51,10 +57,10 @@ def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", s
 
 
 def ranked(study: Study) -> list[str]:
-    """Finished methods by post macro accuracy, the highest first."""
+    """Finished methods by macro accuracy, the highest first."""
 
     def key(name: str) -> float:
-        value = study.summaries[name]["accuracy"].get("post", {}).get("macro", {}).get(SHOWN)
+        value = study.summaries[name]["accuracy"].get(study.judged, {}).get("macro", {}).get(SHOWN)
         return 1.0 if value is None else -float(value)
 
     return sorted(study.summaries, key=key)
@@ -67,7 +73,7 @@ def headline(study: Study) -> str:
         return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
     if not study.against:
         what = "Training alone" if order[0] == LOCAL else order[0]
-        reaches = f"{what} reaches {score(study.summaries[order[0]])} % after local training"
+        reaches = f"{what} reaches {score(study.summaries[order[0]], study.judged)} % {MODELS[study.judged]}"
         return reaches + (", the highest of these methods." if len(order) > 1 else ".")
     wins = [name for name in order if name in study.winners]
     if len(wins) == 1 and order[0] == wins[0]:
@@ -90,9 +96,10 @@ def lede(study: Study) -> list[str]:
     order = ranked(study)
     said = []
     if order:
-        which = "mean over clients, last round" + (", the highest first" if len(order) > 1 else "")
-        scores = [f"{called(study, name)} {score(study.summaries[name])}\u00a0%" for name in order]
-        said.append(f"Accuracy after local training ({which}): {', '.join(scores)}.")
+        which = "" if study.judged == "test" else "mean over clients, "
+        which += "last round" + (", the highest first" if len(order) > 1 else "")
+        scores = [f"{called(study, name)} {score(study.summaries[name], study.judged)}\u00a0%" for name in order]
+        said.append(f"Accuracy {MODELS[study.judged]} ({which}): {', '.join(scores)}.")
     tested = [name for name in order if name in study.against and name in study.gains]
     about = [name for name in tested if name in study.winners] or tested
     said += [f"{about[0]}: {shares(study, about[0])}"] if about else []
