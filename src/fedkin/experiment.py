@@ -26,7 +26,9 @@ class Experiment:
     `seed` is of initialisation, selection and batches; the data have a seed of their own (`Data.seed`). None for
     `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is recorded.
     Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory. `score` are the
-    kinds of accuracy that are computed, of "post", "global", "recv" and "test"; None is all that there are.
+    kinds of accuracy that are computed, of "post", "global", "recv" and "test"; None is all that there are. With
+    `heterogeneity` evaluated rounds also record PFedRe's gap and skew (definitions 2 and 3), which needs every client's
+    training loss.
     """
 
     method: Method
@@ -42,6 +44,7 @@ class Experiment:
     dtype: str = "float32"
     slot_memory: float = 4.0
     score: tuple[str, ...] | None = None
+    heterogeneity: bool = False
 
     def __post_init__(self) -> None:
         require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
@@ -55,6 +58,7 @@ class Experiment:
         require(number, f"slot_memory is a number of gigabytes from 0, not {self.slot_memory!r}.")
         for name in ("engine", "dtype", "device"):
             require(isinstance(getattr(self, name), str), f"{name} is a name, not {getattr(self, name)!r}.")
+        require(isinstance(self.heterogeneity, bool), f"heterogeneity is true or false, not {self.heterogeneity!r}.")
         several = self.score is None or (isinstance(self.score, list | tuple) and self.score)
         require(several, f"score is a list of kinds, of {', '.join(KINDS)}, not {self.score!r}.")
         for kind in self.score or ():
@@ -75,7 +79,8 @@ class Experiment:
         """As JSON. A federation or a module handed in is described by what can be seen of it."""
         data = asdict(self.data) if isinstance(self.data, Data) else {"given": self.data.name, "clients": self.data.n}
         given = self.model if isinstance(self.model, str) else f"given: {type(self.model).__name__}"
-        plain = ("rounds", "seed", "engine", "evaluate_every", "chunk", "threads", "device", "dtype", "slot_memory")
+        plain = ["rounds", "seed", "engine", "evaluate_every", "chunk", "threads", "device", "dtype", "slot_memory"]
+        plain.append("heterogeneity")
         rest = {name: getattr(self, name) for name in plain}
         score = None if self.score is None else [kind for kind in KINDS if kind in self.score]
         return {"method": described(self.method), "data": data, "model": given} | rest | {"score": score}

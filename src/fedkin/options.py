@@ -104,6 +104,13 @@ class RunOptions(PlayOptions, DataOptions):
     evaluate_every: Annotated[
         int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
     ] = None
+    heterogeneity: Annotated[
+        bool,
+        option(
+            "Record the personal-global gap and the selection skew too (PFedRe's definitions 2 and 3).",
+            "--heterogeneity",
+        ),
+    ] = False
     score: Annotated[
         str | None, option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]")
     ] = None
@@ -120,6 +127,7 @@ class RunOptions(PlayOptions, DataOptions):
         names = ("model", "rounds", "engine", "evaluate_every", "threads", "chunk", "device")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         kinds = None if self.score is None else [kind.strip() for kind in self.score.split(",")]
+        given |= {"heterogeneity": True} if self.heterogeneity else {}
         return given | ({} if kinds is None else {"score": kinds})
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from fedkin import models
+from fedkin import models, observed
 from fedkin.core import batches, tree
 from fedkin.core.tree import Model
 from fedkin.data import load
@@ -28,11 +28,10 @@ from fedkin.data.federation import Federation
 from fedkin.data.picture import counts
 from fedkin.engines import ENGINES, Simulation
 from fedkin.engines.simulation import Score
-from fedkin.keep import Everyone
 from fedkin.parts import Task
 from fedkin.results import files, metrics, record
 from fedkin.resume import check, fingerprint, stored_experiment
-from fedkin.round import Log, State, begun, judged, loop, surveyed, train_score
+from fedkin.round import Log, State, begun, judged, loop, surveyed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,7 +176,8 @@ class Playing:
         state = self.resumed() if resume else self.started()
         method, rounds = self.experiment.method, self.experiment.rounds
         scored = lambda r: r % self.every == 0 or r == rounds  # noqa: E731
-        state = loop(method, self.task, self.engine, state, scored, self.heard, wanted(self.experiment, self.engine))
+        kinds, losses = wanted(self.experiment, self.engine), self.experiment.heterogeneity
+        state = loop(method, self.task, self.engine, state, scored, self.heard, kinds, losses)
         finished = state.round >= rounds
         if self.place:
             self.save(state)
@@ -281,19 +281,13 @@ class Playing:
             parts["collaborate"] = parts["collaborate"] | log.kin.log()
             if self.recorder and self.pictured(state.round):
                 self.recorder.draw(state.round, log.kin)
-        if self.recorder and scores is not None and self.pictured(state.round):
-            marks = {
-                f"{name}/{mark}": value.cpu()
-                for name in ("select", "keep")
-                for mark, value in getattr(method, name).marks(slots[name]).items()
-            }
-            if marks:
-                self.recorder.snapshot("marks", state.round, marks)
-        more = self.of_irrelevant(state, log, scores is not None)
-        if self.recorder:
-            line = self.recorder.note(log, scores, parts | more)
-        else:
-            line = record.line(log, scores, parts | more)
+        drawing = self.recorder is not None and scores is not None and self.pictured(state.round)
+        if self.recorder and drawing and (marks := observed.marks(method, state)):
+            self.recorder.snapshot("marks", state.round, marks)
+        parts |= observed.irrelevant(method, self.task, self.engine, state, log, scores is not None)
+        if self.experiment.heterogeneity and scores is not None:
+            parts |= observed.heterogeneity(method, self.task, self.engine, state, log)
+        line = self.recorder.note(log, scores, parts) if self.recorder else record.line(log, scores, parts)
         self.lines.append(line)
         self.seen.update(log.selected.tolist())
         trained = self.task.n if method.trains == "everyone" else len(log.selected)
@@ -304,25 +298,6 @@ class Playing:
         if self.place and time.monotonic() - self.saved > self.checkpoint_seconds:
             self.save(state)
         return go_on
-
-    def of_irrelevant(self, state: State, log: Log, scoring: bool) -> dict[str, dict[str, float | None]]:
-        """Where it is known who is irrelevant: how well the filter found them in this round, and, on evaluated rounds,
-        the training loss of the others."""
-        truth, method = self.engine.federation.irrelevant, self.experiment.method
-        if truth is None:
-            return {}
-        found: dict[str, dict[str, float | None]] = {}
-        if not isinstance(method.keep, Everyone):
-            replied = ~log.weights.isnan()
-            ids = log.selected[replied]
-            marks = method.keep.marks(state.keep).get("divergence")
-            divergence = None if marks is None else marks[ids].numpy()
-            found["filter"] = metrics.filtered(truth[ids].numpy(), log.weights[replied].numpy(), divergence)
-        if scoring:
-            found["train"] = {
-                "relevant_loss": record.mean_loss(train_score(method, self.task, self.engine, state, ~truth))
-            }
-        return found
 
     def pictured(self, round: int) -> bool:
         """Whether this evaluated round is among the at most 100 whose collaboration is kept, the last one included."""

@@ -61,6 +61,7 @@ class Log:
     seconds: dict[str, float] = field(default_factory=dict)
     received: Model | None = None  # what every client holds before training, on evaluated rounds of per-client methods
     kin: Kin | None = None  # who learned from whom, on those rounds too
+    local: Score | None = None  # what was uploaded, on its clients' training samples; on evaluated rounds that ask
 
     @property
     def kept(self) -> float:
@@ -95,8 +96,10 @@ def surveyed(method: Method, task: Task, engine: Simulation, state: State) -> tu
     return replace(state, select=select), traffic
 
 
-def play(method: Method, task: Task, engine: Simulation, state: State, evaluates: bool = False) -> tuple[State, Log]:
-    """One round."""
+def play(
+    method: Method, task: Task, engine: Simulation, state: State, evaluates: bool = False, losses: bool = False
+) -> tuple[State, Log]:
+    """One round; if it `evaluates`, with what evaluation needs of it, and `losses` asks for those of the uploads."""
     select, train, keep, collaborate = method.select, method.train, method.keep, method.collaborate
     r, seed, log = state.round + 1, engine.seed, Log(state.round + 1)
     with log.timed("mix_s"):
@@ -123,6 +126,9 @@ def play(method: Method, task: Task, engine: Simulation, state: State, evaluates
             sel = select.observe(sel, task, sent, reply, kept, after, generator(seed, "observe", r))
             weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
     log.selected, log.replied, log.weights = ids, len(reply.ids), weights
+    if evaluates and losses and "model" in reply.upload:
+        with log.timed("evaluate_s"):
+            log.local = engine.evaluate(reply.upload["model"], reply.ids, engine.federation.train)
     like = tree.size([task.model])[0]
     log.traffic.up(reply.upload, like)
     log.traffic.down(sent, like)
@@ -184,16 +190,6 @@ def scores(
     return found
 
 
-def train_score(method: Method, task: Task, engine: Simulation, state: State, who: Tensor) -> Score:
-    """How the common model, or else each client's own, does on the training samples of these clients."""
-    ids, index = who.nonzero().reshape(-1), engine.federation.train
-    common = method.collaborate.model(state.collaborate)
-    if common is None:
-        return engine.evaluate(judged(method, task, engine, state, ids), ids, index, method.train)
-    score = engine.evaluate_one(common, index)
-    return Score(score.correct[ids], score.loss[ids], score.count[ids])
-
-
 def joined(parts: list[Score]) -> Score:
     """The scores of blocks of clients as one."""
     return Score(*(torch.cat([getattr(part, name) for part in parts]) for name in ("correct", "loss", "count")))
@@ -220,11 +216,13 @@ def loop(
     evaluates: Callable[[int], bool],
     heard: Callable[[State, Log, dict[str, Score] | None], bool],
     wanted: Collection[str] = KINDS,
+    losses: bool = False,
 ) -> State:
-    """Rounds until `task.rounds`; `heard` is told of each and says whether to go on; `wanted` is what is scored."""
+    """Rounds until `task.rounds`; `heard` is told of each and says whether to go on; `wanted` is what is scored, and
+    `losses` asks for those of the uploads too."""
     while state.round < task.rounds:
         scoring = evaluates(state.round + 1)
-        state, log = play(method, task, engine, state, scoring)
+        state, log = play(method, task, engine, state, scoring, losses)
         found = None
         if scoring:
             with log.timed("evaluate_s"):
