@@ -273,6 +273,7 @@ class Train(Part):
     picks: ClassVar[str | None] = (
         None  # a prepared model of which a random row comes with each batch, as "picked <name>"
     )
+    picks_own: ClassVar[bool] = True  # whether that row may be one the client prepared itself
     shared: ClassVar[str] = "model"  # the private model a client shows when asked for its current one
     also: ClassVar[dict[str, str]] = {}  # further private models to score: 'post-<name>' -> slot
 

@@ -302,6 +302,47 @@ def test_every_average_comes_as_often(federate: Any, start: Any) -> None:
     assert 25 < sum(together) < 75  # one in four: clients draw apart
 
 
+@pytest.mark.parametrize("group", [None, 4])
+def test_own_averages_can_be_left_out(federate: Any, start: Any, group: int | None) -> None:
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    method = composed(replace(SMALL, own=False, group=group), count=5)
+    engine, _, _ = start(ENGINES["stacked"], method, federation, by_hand.network(), seed=SEED, dtype=torch.float64)
+    work = engine.passed(method.train, 1, torch.arange(5))
+    sent = [-(-size // (group or size)) for size in TRAIN]
+    owner = np.repeat(np.arange(5), sent)
+    picked = np.stack([engine.picked_rows(work, k, slice(None), False) for k in range(1500)])
+    assert picked.min() >= 0
+    assert picked.max() < len(owner)
+    for client in range(5):
+        counts = np.bincount(picked[:, client], minlength=len(owner))
+        assert not counts[owner == client].any()
+        assert stats.chisquare(counts[owner != client]).pvalue > 1e-3
+
+
+def test_alone_there_are_no_others(federate: Any, start: Any) -> None:
+    method = composed(replace(SMALL, own=False), count=1)
+    with pytest.raises(BadInput, match=r"train\.own=true"):
+        start(ENGINES["stacked"], method, federate([5], 2, (FEATURES,), CLASSES), by_hand.network())
+
+
+def test_naive_mix_is_mixup_with_the_average(federate: Any, start: Any) -> None:
+    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+    method = composed(replace(SMALL, naive=True))
+    engine, _, _ = start(ENGINES["plain"], method, federation, by_hand.network(), seed=SEED, dtype=torch.float64)
+    x, y = engine.x[:6], engine.y[:6]
+    gen = torch.Generator().manual_seed(1)
+    xbar = torch.randn(FEATURES, generator=gen, dtype=torch.float64)
+    ybar = torch.softmax(torch.randn(CLASSES, generator=gen, dtype=torch.float64), 0)
+    found = method.train.loss(
+        engine.network.model, {"x": x, "y": y, "picked x": xbar, "picked y": ybar}, engine.network
+    )
+    lam = SMALL.lam
+    logs = torch.log_softmax(engine.network.logits(engine.network.model, {"x": (1 - lam) * x + lam * xbar}), 1)
+    hard = -logs[torch.arange(6), y].mean()
+    expected = (1 - lam) * hard - lam * (logs @ ybar).mean()
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0.0)
+
+
 # three rounds
 
 

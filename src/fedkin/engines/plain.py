@@ -40,7 +40,7 @@ class Plain(Simulation):
         steps, rate = int(work.steps[i]), part.rate(round)
         for step in range(steps):
             some = [
-                tree.row(self.batch(work, step * part.batches_per_step + b, slice(i, i + 1), part.draws, part.picks), 0)
+                tree.row(self.batch(work, step * part.batches_per_step + b, slice(i, i + 1), part), 0)
                 for b in range(part.batches_per_step)
             ]
             carry = part.step(carry, tuple(some), self.network, rate)

@@ -17,6 +17,7 @@ from fedkin.core.store import BUDGET, Slots
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.data.federation import Federation, Index
 from fedkin.engines.network import MASK, Network, StackedObjective
+from fedkin.errors import require
 from fedkin.parts import Reply, Sent, Task, Train
 
 Logits = Callable[[Model, Batch], Tensor]
@@ -81,6 +82,7 @@ class Simulation:
         self.chunk = chunk or self.default_chunk()
         self.slots = Slots(train.slots(self.network.model, own), federation.n, budget, scratch)
         self.pool: Message | None = None  # what the clients sent before round 1 (`Train.prepare`)
+        self.pooled = np.zeros(1, dtype=np.int64)  # client i sent the rows pooled[i] to pooled[i + 1] of it
 
     def default_chunk(self) -> int:
         return 1
@@ -109,6 +111,9 @@ class Simulation:
                 return 0, 0
             sent.append(message)
         self.pool = {name: tree.joined([message[name] for message in sent]) for name in sent[0]}
+        rows = [len(next(iter(next(iter(message.values())).values()))) for message in sent]
+        self.pooled = np.cumsum([0, *rows])
+        require(part.picks_own or len(sent) > 1, "With one client there are no averages of others; set train.own=true.")
         return tree.size(self.pool.values())
 
     def survey(self, part: Train, sent: Sent, ids: Tensor, asks: tuple[str, ...]) -> Reply:
@@ -208,25 +213,31 @@ class Simulation:
             rng.keys(self.seed, "picks", round, who),
         )
 
-    def batch(
-        self, work: Pass, number: int, live: slice, draws: int = 0, picks: str | None = None, masks: bool = True
-    ) -> Batch:
+    def batch(self, work: Pass, number: int, live: slice, part: Train | None = None, masks: bool = True) -> Batch:
         """Batch `number` of the clients in `live`, stacked; 'weight' only where some batch is not full."""
         rows, count = work.rows[number, live], work.count[number, live]  # (m, width), (m,)
         width = rows.shape[1]
         result: Batch = {"x": picked(self.x, rows), "y": picked(self.y, rows)}
         if (count < width).any():
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
+        draws = part.draws if part else 0
         if draws:
             result["draws"] = torch.from_numpy(rng.uniform(work.draws[live], number * draws, draws)).to(self.device)
-        if picks is not None:
+        if part is not None and part.picks is not None:
             assert self.pool is not None
-            pooled = len(next(iter(self.pool[picks].values())))
-            at = torch.from_numpy((rng.uniform(work.picks[live], number, 1)[:, 0] * pooled).astype(np.int64))
-            result |= {f"picked {name}": value[at.to(self.device)] for name, value in self.pool[picks].items()}
+            at = torch.from_numpy(self.picked_rows(work, number, live, part.picks_own)).to(self.device)
+            result |= {f"picked {name}": value[at] for name, value in self.pool[part.picks].items()}
         if masks:
             result |= self.drawn_masks(work.dropout[live], number, width)
         return result
+
+    def picked_rows(self, work: Pass, number: int, live: slice, own: bool) -> np.ndarray:
+        """A random row of the pool for each client; `own`: it may be one that the client sent itself."""  # (m,)
+        draw, who = rng.uniform(work.picks[live], number, 1)[:, 0], work.ids[live].numpy()
+        first, last = self.pooled[who], self.pooled[who + 1]
+        others = self.pooled[-1] - (0 if own else last - first)
+        at: np.ndarray = (draw * others).astype(np.int64)
+        return at if own else np.where(at < first, at, at + last - first)
 
     def drawn_masks(self, streams: np.ndarray, number: int, width: int) -> Batch:
         """Dropout masks of batch `number`: a full batch is drawn for every client, whatever its chunk's width."""

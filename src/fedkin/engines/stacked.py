@@ -49,7 +49,7 @@ class Stacked(Simulation):
                 carry = tree.each(lambda model, live=live: tree.rows(model, slice(0, live)), carry)
             for step in range(first, last):
                 some = tuple(
-                    self.batch(work, step * part.batches_per_step + b, slice(0, live), part.draws, part.picks)
+                    self.batch(work, step * part.batches_per_step + b, slice(0, live), part)
                     for b in range(part.batches_per_step)
                 )
                 carry = self.stepped(part, carry, some, rate)

@@ -17,7 +17,10 @@ class FedMix(SGD):
     """loss = (1 - lam) CE(f(z), y) + lam CE(f(z), ybar) + lam (1 - lam) <grad_x CE(f(z), y), xbar>,  z = (1 - lam) x,
 
     with one (xbar, ybar) drawn from the pool for every batch. Before round 1 each client sends the mean input and the
-    mean one-hot label of its samples, in groups of `group` (all at once if None), and everybody gets the pool.
+    mean one-hot label of its samples, in groups of `group` (all at once if None), and everybody gets the pool. With
+    `own` false a client draws only what others sent. `naive` is plain mixup with the average, the paper's NaiveMix:
+
+    loss = (1 - lam) CE(f(z), y) + lam CE(f(z), ybar),  z = (1 - lam) x + lam xbar.
     """
 
     elementwise = False
@@ -25,6 +28,12 @@ class FedMix(SGD):
 
     lam: float = 0.05
     group: int | None = None
+    own: bool = True
+    naive: bool = False
+
+    @property
+    def picks_own(self) -> bool:  # type: ignore[override]
+        return self.own
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,6 +53,8 @@ class FedMix(SGD):
     def loss(self, model: Model, batch: Batch, f: Objective) -> Tensor:
         lam, rest = self.lam, {k: v for k, v in batch.items() if k != "x"}
         x, xbar, ybar = (1 - lam) * batch["x"], batch["picked x"], batch["picked y"]
+        if self.naive:
+            x, xbar = x + lam * xbar, torch.zeros_like(xbar)
 
         def right(z: Tensor) -> Tensor:
             return mean(F.cross_entropy(f.logits(model, rest | {"x": z}), batch["y"], reduction="none"), batch)
