@@ -227,7 +227,9 @@ def test_names_are_escaped_everywhere(trio: Path) -> None:
 
 def test_figures_are_valid_and_each_has_its_place(trio: Path) -> None:
     page = written(trio)
-    places = [a["id"] for tag, a in page.tags if tag == "div" and a.get("class") == "chart"]
+    charted = [a for tag, a in page.tags if tag == "div" and a.get("class") == "chart"]
+    assert all(a["role"] == "img" and a["aria-label"] for a in charted)
+    places = [a["id"] for a in charted]
     assert places == ["curves", "bars-0", "sizes-0", "bars-1", "sizes-1", "selected", "attended-map"]
     assert {*page.figures, "attended-map"} == set(places)  # that one is drawn from what is stored apart
     for figure in page.figures.values():

@@ -89,6 +89,7 @@ def test_what_is_said_of_it(made_up: Any, tmp_path: Path) -> None:
     )
     assert pictures["0"]["note"] == "Seed 0. Clients are in the order of their numbers."
     assert "selected, but its update did not count" in words(text)
+    assert pictures["0"]["said"].replace("\u00a0", " ") in words(text), "also without the script"
     assert 'aria-label="Clients against rounds' in text
     _, pictures = shown(made_up(tmp_path / "other", 4, [[0], [1], [0]]))
     assert pictures["0"]["said"].endswith("; 2 clients were never selected. Every update counted.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedkin.compare import LOCAL
 from fedkin.results import charts
-from fedkin.results.pieces import chip, note, section
+from fedkin.results.pieces import chart, chip, note, section
 from fedkin.results.selection import selection
 from fedkin.results.study import Entry, Study
 from fedkin.results.words import by_size, points, shares
@@ -53,11 +53,11 @@ def panel(
     names = [str(study.clients["names"][k]) for k in ids]
     texts = [hover(study, found, int(k)) for k in ids]
     figures[f"bars-{i}"] = charts.bars(mean[ids], texts, names, span)
-    pictures, sized = f'<div id="bars-{i}" class="chart"></div>', ""
+    pictures, sized = chart(f"bars-{i}", f"{name}: every client's gain over training alone, sorted"), ""
     if "train" in study.clients:
         sizes = np.array(study.clients["train"])[ids]
         figures[f"sizes-{i}"] = charts.scatter(mean[ids], sizes, texts, span)
-        pictures += f'<div id="sizes-{i}" class="chart"></div>'
+        pictures += chart(f"sizes-{i}", f"{name}: every client's gain against its number of samples")
         sized = by_size(study, found.mean(0))
     said = escape(" ".join([shares(study, name), sized, effort(study.entries[name], len(known))]))
     return f'<article><h3>{chip(study, name)}</h3><p>{said}</p><div class="pair">{pictures}</div></article>'

@@ -6,7 +6,7 @@ from html import escape
 
 from fedkin.compare import LOCAL
 from fedkin.results import charts, kin
-from fedkin.results.pieces import chip, choice, note, section
+from fedkin.results.pieces import chart, chip, choice, note, section
 from fedkin.results.study import Entry, Study
 from fedkin.results.words import progress
 
@@ -46,7 +46,7 @@ def trends(study: Study, name: str, i: int, figures: dict[str, charts.Figure]) -
     for word, (title, from_zero) in TRENDS.items():
         if values := study.entries[name].numbers("collaborate", word):
             figures[f"{word}-{i}"] = charts.trend(values, title, colour, from_zero)
-            places.append(f'<div id="{word}-{i}" class="chart"></div>')
+            places.append(chart(f"{word}-{i}", f"{name}: {title}, over the rounds"))
     return f'<div class="trio">{"".join(places)}</div>' if places else ""
 
 

@@ -17,7 +17,7 @@ from fedkin.results.attendance import present
 from fedkin.results.columns import costs, table
 from fedkin.results.joining import gains
 from fedkin.results.kinmaps import learned
-from fedkin.results.pieces import chip, choice, fixed, note, section
+from fedkin.results.pieces import chart, chip, choice, fixed, note, section
 from fedkin.results.relevance import counted
 from fedkin.results.scores import opinions
 from fedkin.results.selection import selected
@@ -136,7 +136,7 @@ def curves(study: Study, figures: dict[str, charts.Figure]) -> str:
     return section(
         "Accuracy over the rounds",
         f'<div class="choices">{which}{choice("average", "Average", averages)}</div>',
-        '<div id="curves" class="chart"></div>',
+        chart("curves", "Accuracy over the rounds, a line a method"),
         note(f"{seeds} A method that has no such model has no line. Click a method's name to hide it."),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from math import isqrt
 
 import numpy as np
@@ -36,7 +37,7 @@ def selected(
         text += "little; a steep fall means that some clients are preferred. "
         label = "Share of rounds in which each client was selected, a line a method"
         parts = [chart("selected", label), note(text + said)]
-    return section(TITLE, *parts, round_by_round(study, drawn, rounds))
+    return section(TITLE, *parts, round_by_round(drawn, rounds))
 
 
 def everybody(names: list[str], known: dict[str, Attendance]) -> str:
@@ -56,19 +57,21 @@ def selection(entry: Entry, n: int) -> np.ndarray:
     return share
 
 
-def round_by_round(study: Study, drawn: dict[str, Attendance], rounds: dict[str, str]) -> str:
+def round_by_round(drawn: dict[str, Attendance], rounds: dict[str, str]) -> str:
     """The picture of clients against rounds, of the method that is chosen."""
     side = min(attendance.SIDE, isqrt(attendance.BUDGET // len(drawn)))
+    texts = []
     for i, (name, one) in enumerate(drawn.items()):
         picture = attendance.pictured(one, side)
-        about = {"said": spoken(name, one), "note": remarks(one, picture)} | picture.stored
-        rounds[str(i)] = json.dumps(about, allow_nan=False, separators=(",", ":"))
+        texts.append({"said": spoken(name, one), "note": remarks(one, picture)})
+        rounds[str(i)] = json.dumps(texts[-1] | picture.stored, allow_nan=False, separators=(",", ":"))
     options = {str(i): name for i, name in enumerate(drawn)}
     left = any(one.lost for one in drawn.values())
     return (
         f'<article id="attended"><h3>Round by round</h3>{choice("attended", "Method", options)}'
-        f"<p></p>{chart('attended-map', 'Clients against rounds: who was selected when, and whether it counted')}"
-        f"{keys(left)}{note(' ')}</article>"
+        f"<p>{escape(texts[0]['said'])}</p>"
+        f"{chart('attended-map', 'Clients against rounds: who was selected when, and whether it counted')}"
+        f"{keys(left)}{note(texts[0]['note'])}</article>"
     )
 
 
