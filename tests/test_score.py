@@ -104,7 +104,7 @@ def test_a_run_without_post_has_its_table_and_report_and_resumes(fedkin, tmp_pat
     assert not (seed / "accuracy-post.bin").exists()
     assert Run(seed).experiment["score"] == ["global"]
     page = (tmp_path / "here" / "report.html").read_text()
-    assert "% of the common model." in page
+    assert "% with the common model." in page
     assert "global over clients" in page
     assert "post over clients, %" not in page
     code, _, err = fedkin("run", "fedavg", *DIGITS, "--score", "post", "--out", "here", "--resume")

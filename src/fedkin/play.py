@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -60,10 +60,20 @@ class Result:
         """The first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
         return metrics.rounds_to(target, metrics.every_round(self.rounds, kind, average))
 
-    def cost_to(self, target: float, kind: str = "global", average: str = "micro") -> float | None:
-        """Model uploads until then, that round included."""
-        uploads = [line["uploads"] for line in self.rounds]
-        return metrics.cost_to(target, metrics.every_round(self.rounds, kind, average), uploads)
+    def cost_to(
+        self,
+        target: float,
+        kind: str = "global",
+        average: str = "micro",
+        unit: Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"] = "uploads",
+    ) -> float | None:
+        """What was sent until then, that round and what was exchanged before round 1 included: in models or bytes, up or
+        down; or, as the papers count, one unit a client and round, however much it sent ("client_rounds")."""
+        names = ("uploads", "downloads", "bytes_up", "bytes_down")
+        require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")
+        each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.rounds]
+        found = metrics.cost_to(target, metrics.every_round(self.rounds, kind, average), each)
+        return None if found is None else found + self.summary["cost"][unit] - sum(each)
 
     def clients(self) -> pd.DataFrame:
         """A row a client: its name, sizes, and its last accuracy of every kind."""

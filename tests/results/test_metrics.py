@@ -46,6 +46,21 @@ def test_rounds_to_needs_every_round() -> None:
     accuracies = [line["accuracy"]["global"]["micro"] for line in result.rounds]
     assert result.rounds_to(0.2) == metrics.rounds_to(0.2, accuracies)
     assert result.cost_to(0.2) == 2 * result.rounds_to(0.2)
+    assert result.cost_to(0.2, unit="client_rounds") == 2 * result.rounds_to(0.2)
+    with pytest.raises(fk.BadInput, match="unit"):
+        result.cost_to(0.2, unit="euros")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("method", "models", "first"), [("scaffold", 2.0, 0.0), ("fedmix", 1.0, 4.0)])
+def test_the_true_cost_and_the_papers(method: str, models: float, first: float) -> None:
+    """SCAFFOLD sends two models a client and round; FedMix sends an average a client before round 1."""
+    made = fk.methods.named(method)
+    data = fk.Data("digits", clients=4, partition="iid")
+    result = fk.run(fk.Experiment(made, data, "mlr", rounds=6, evaluate_every=1, score=("global",)))
+    reached, uploads = result.rounds_to(0.1), result.cost_to(0.1)
+    assert reached is not None
+    assert result.cost_to(0.1, unit="client_rounds") == 4 * reached
+    assert uploads == pytest.approx(4 * reached * models + first * (64 + 10) / (64 * 10 + 10))
     assert result.summary["stability"]["global"] == pytest.approx(np.std(accuracies))
     seldom = fk.run(fk.Experiment(fk.methods.fedavg(count=2), data, rounds=8, evaluate_every=2))
     with pytest.raises(fk.BadInput, match="--evaluate-every 1"):

@@ -121,10 +121,10 @@ def rounds_to(target: float, values: list[float]) -> int | None:
     return next((t for t in ends if fsum(values[t - WINDOW : t]) / WINDOW > target), None)
 
 
-def cost_to(target: float, values: list[float], uploads: list[float]) -> float | None:
-    """Model uploads in the rounds up to the one at which the target is reached, that one included."""
+def cost_to(target: float, values: list[float], costs: list[float]) -> float | None:
+    """What the rounds cost up to the one at which the target is reached, that one included."""
     reached = rounds_to(target, values)
-    return None if reached is None else float(sum(uploads[:reached]))
+    return None if reached is None else float(sum(costs[:reached]))
 
 
 def stability(values: list[float]) -> float | None:

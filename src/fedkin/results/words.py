@@ -15,8 +15,8 @@ SHOWN = "last"  # round, of which the gains and the verdicts are too
 FEW = 3  # seeds below which a spread says little
 MODELS = {  # of which accuracy is said, by kind
     "post": "after local training",
-    "global": "of the common model",
-    "recv": "of the model as received",
+    "global": "with the common model",
+    "recv": "with the model as received",
     "test": "on the common test set",
 }
 DEFINITIONS = {
