@@ -67,7 +67,7 @@ class Result:
         average: str = "micro",
         unit: Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"] = "uploads",
     ) -> float | None:
-        """What was sent until then, that round and what was exchanged before round 1 included: in models or bytes, up or
+        """What was sent until then, with that round and what was exchanged before round 1: in models or bytes, up or
         down; or, as the papers count, one unit a client and round, however much it sent ("client_rounds")."""
         names = ("uploads", "downloads", "bytes_up", "bytes_down")
         require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")

@@ -49,6 +49,10 @@ def test_rounds_to_needs_every_round() -> None:
     assert result.cost_to(0.2, unit="client_rounds") == 2 * result.rounds_to(0.2)
     with pytest.raises(fk.BadInput, match="unit"):
         result.cost_to(0.2, unit="euros")  # type: ignore[arg-type]
+    assert result.summary["stability"]["global"] == pytest.approx(np.std(accuracies))
+    seldom = fk.run(fk.Experiment(fk.methods.fedavg(count=2), data, rounds=8, evaluate_every=2))
+    with pytest.raises(fk.BadInput, match="--evaluate-every 1"):
+        seldom.rounds_to(0.2)
 
 
 @pytest.mark.parametrize(("method", "models", "first"), [("scaffold", 2.0, 0.0), ("fedmix", 1.0, 4.0)])
@@ -61,10 +65,6 @@ def test_the_true_cost_and_the_papers(method: str, models: float, first: float) 
     assert reached is not None
     assert result.cost_to(0.1, unit="client_rounds") == 4 * reached
     assert uploads == pytest.approx(4 * reached * models + first * (64 + 10) / (64 * 10 + 10))
-    assert result.summary["stability"]["global"] == pytest.approx(np.std(accuracies))
-    seldom = fk.run(fk.Experiment(fk.methods.fedavg(count=2), data, rounds=8, evaluate_every=2))
-    with pytest.raises(fk.BadInput, match="--evaluate-every 1"):
-        seldom.rounds_to(0.2)
 
 
 def test_seeds_are_merged_as_mean_and_standard_deviation() -> None:
