@@ -16,7 +16,8 @@ from fedkin.core.tree import Message, Model
 from fedkin.engines.simulation import Score, Simulation
 from fedkin.parts import KINDS, Kin, Method, Reply, Sent, Slot, Task
 
-BLOCK = 512  # clients whose judged models are held at once while they are scored
+BLOCK = 512  # clients whose judged models are held at once while they are scored, ...
+HELD = 2**30  # ... as far as these take no more bytes
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,8 @@ def scores(
         if common is not None and "global" in wanted:
             found["global" + suffix] = engine.evaluate_one(common, index)
     parts: dict[str, list[Score]] = {}
-    for ids in everyone.split(BLOCK) if "post" in wanted else ():
+    fits = max(1, min(BLOCK, HELD // tree.size([task.model])[1]))
+    for ids in everyone.split(fits) if "post" in wanted else ():
         models = judged(method, task, engine, state, ids)
         for suffix, index in indices.items():
             parts.setdefault("post" + suffix, []).append(engine.evaluate(models, ids, index, method.train))

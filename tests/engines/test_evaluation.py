@@ -100,14 +100,25 @@ def test_kinds(federate: Any, start: Any, kind: type[Simulation]) -> None:
 
 
 @ENGINES
+@pytest.mark.parametrize(("name", "value"), [("BLOCK", 4), ("HELD", 4 * 4 * 39 + 1), ("HELD", 1)])
 def test_many_clients_are_judged_in_blocks(
-    federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, kind: type[Simulation]
+    federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, kind: type[Simulation], name: str, value: int
 ) -> None:
+    """Of so many clients, or of as many as have so many bytes of models."""
     federation = federate(TRAIN, TEST)
     engine, task, state = start(kind, METHOD, federation, network())
     whole = rounds.scores(METHOD, task, engine, state, None)
-    monkeypatch.setattr(rounds, "BLOCK", 4)
+    monkeypatch.setattr(rounds, name, value)
+    sizes: list[int] = []
+    judged = rounds.judged
+
+    def counted(method: Method, task: Any, engine: Simulation, state: Any, ids: torch.Tensor) -> Any:
+        sizes.append(len(ids))
+        return judged(method, task, engine, state, ids)
+
+    monkeypatch.setattr(rounds, "judged", counted)
     blocks = rounds.scores(METHOD, task, engine, state, None)
+    assert sizes == ([1] * 6 if value == 1 else [4, 2])
     assert whole["post"].correct.tolist() == blocks["post"].correct.tolist()
     torch.testing.assert_close(whole["post"].loss, blocks["post"].loss)
 

@@ -132,6 +132,26 @@ def test_the_objective_of_many_is_that_of_each(weighted: bool, masked: bool) -> 
     agrees(network, stacked, batch)
 
 
+class Spare(nn.Module):
+    """Has a layer that it does not use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.spare = nn.Linear(5, 3), nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.used(x)
+        return found
+
+
+def test_what_a_module_does_not_use_has_no_gradient() -> None:
+    network = Network(Spare().double(), noise(5), BATCH)
+    stacked = {name: noise(CLIENTS, *value.shape) for name, value in network.model.items()}
+    batch = {"x": noise(CLIENTS, BATCH, 5), "y": torch.arange(CLIENTS * BATCH).reshape(CLIENTS, BATCH) % 3}
+    agrees(network, stacked, batch)
+    assert not StackedObjective(network).grad(stacked, batch)["spare.weight"].any()
+
+
 def test_padding_has_no_gradient() -> None:
     """A short batch is the mean over its real samples alone, whatever stands in the rest."""
     network = Network(nn.Sequential(nn.Linear(5, 3)).double(), noise(5), BATCH)

@@ -17,7 +17,7 @@ from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.engines import ENGINES
 from fedkin.keep import Everyone, inversion
-from fedkin.keep.inversion import balanced, inverted, mismatch, targets
+from fedkin.keep.inversion import TIMES, balanced, inverted, mismatch, recorded, targets
 from fedkin.parts import Method
 from fedkin.select import Uniform
 from fedkin.train import SGD
@@ -261,13 +261,13 @@ def test_inverted_is_adam_on_j(name: str, rate: float) -> None:
         same(found[i], adam(logits, tree.row(models, i), tree.row(goal, i), start, y, 8, rate), 1e-5)
 
 
-@pytest.mark.parametrize("held", [inversion.HELD, 60])
+@pytest.mark.parametrize("held", [inversion.HELD, 50_000, 60])
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_many_at_once_are_one_at_a_time(
     name: str, dtype: torch.dtype, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All at once, and in chunks of one to three. A convolution of many networks is another sum than that of one."""
+    """All at once, in chunks and alone. A convolution of many networks is another sum than that of one."""
     monkeypatch.setattr(inversion, "HELD", held)
     atol = 1e-10 if dtype == torch.float64 else 2e-5 if name == "pictures" else 1e-6
     logits, models = stacked(name, 6, dtype)
@@ -280,6 +280,34 @@ def test_many_at_once_are_one_at_a_time(
             logits, tree.rows(models, slice(i, i + 1)), tree.rows(goal, slice(i, i + 1)), start, y, 12, 0.1
         )
         same(found[i : i + 1], alone, atol)
+
+
+@pytest.mark.parametrize(("share", "chunks"), [(0.5, [1] * 5), (2.5, [2, 2, 1]), (4.5, [4, 1]), (9.0, [5])])
+def test_clients_at_once_take_what_they_may(share: float, chunks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, models = stacked("deep", 5)
+    goal, y = goals(logits, models, FEATURES), balanced(CLASSES, 2)
+    start = samples(len(y), FEATURES, seed=9)[0]
+    one = tree.row(models, 0)
+    each = recorded(logits, one, start, y) + tree.size([one])[1]
+    monkeypatch.setattr(inversion, "HELD", int(share * TIMES * each))
+    found: list[int] = []
+    descended = inversion.descended
+
+    def counted(logits: Logits, model: Model, *rest: Any) -> Tensor:
+        found.append(len(next(iter(model.values()))))
+        return descended(logits, model, *rest)
+
+    monkeypatch.setattr(inversion, "descended", counted)
+    inverted(logits, models, goal, start, y, 1, 0.1)
+    assert found == chunks
+
+
+def test_what_a_backward_pass_keeps() -> None:
+    """The input and the log-probabilities of a linear layer, not its weights; the labels are whole numbers."""
+    weight = torch.zeros(CLASSES, 500, dtype=torch.float64)
+    x, y = torch.zeros(7, 500, dtype=torch.float64), torch.zeros(7, dtype=torch.int64)
+    numbers = recorded(lambda model, batch: batch["x"] @ model["w"].mT, {"w": weight}, x, y) / 8
+    assert 7 * (500 + CLASSES) <= numbers <= 7 * (500 + CLASSES + 1) + 1
 
 
 def test_one_model_for_all_is_as_many_copies() -> None:

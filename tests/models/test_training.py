@@ -106,6 +106,22 @@ def test_they_learn(spec: str, rate: float) -> None:
     assert loss() < 0.8 * before
 
 
+@pytest.mark.parametrize("spec", ["lstm:6,1,4", "vgg11:2"])
+def test_updates_can_be_inverted(spec: str) -> None:
+    """PFedRe keeps the same updates on both engines, not all of them; text is inverted at its embedding."""
+    fed = federation(spec)
+    chosen = fk.methods.pfedre(epochs=1, batch=5, iterations=3, eta=0.02)
+    found = [
+        fk.run(fk.Experiment(chosen, fed, spec, rounds=2, engine=engine, dtype="float64", threads=1))
+        for engine in ("plain", "stacked")
+    ]
+    for kind in found[0].models:
+        close(found[0].models[kind], found[1].models[kind])
+    kept = [[line["kept"] for line in result.rounds] for result in found]
+    assert kept[0] == kept[1]
+    assert set(kept[0]) == {2.0}
+
+
 def test_a_run_on_text_is_read_back(tmp_path: Path) -> None:
     fed = federation("lstm")
     experiment = fk.Experiment(method(TRAINS["one model"]), fed, "lstm:6,2,4", rounds=1)

@@ -98,7 +98,7 @@ class Network:
         same = torch.equal(before, torch.get_rng_state())
         torch.set_rng_state(before)
         require(same, "The model draws random numbers itself; use nn.Dropout layers, whose masks fedkin can key.")
-        return shapes, (x.nbytes + found.most) // batch
+        return shapes, max(1, (x.nbytes + found.most) // batch)
 
     def logits(self, model: Model, batch: Batch) -> Tensor:
         """For one client."""  # (B, classes)
@@ -156,7 +156,7 @@ class StackedObjective:
                 logits = self.network.stacked_logits(leaves, batch)
                 total = F.cross_entropy(logits.flatten(0, 1), batch["y"].flatten(), reduction="sum")
                 total = total / batch["y"].shape[1]
-            found = torch.autograd.grad(total, list(leaves.values()))
+            found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)  # unused: zero
         return dict(zip(leaves, found, strict=True))
 
     def add_grad(self, into: Model, keep: float, scale: float, stacked: Model, batch: Batch) -> None:
