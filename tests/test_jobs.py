@@ -265,8 +265,8 @@ def test_every_warning_is_said_once(capsys) -> None:
 def test_threads_are_shared_among_jobs(
     monkeypatch: pytest.MonkeyPatch, model: str, given: int | None, number: int, threads: int
 ) -> None:
-    for module in (compare, play):
-        monkeypatch.setattr(module, "cores", lambda: 8)
+    monkeypatch.setattr(compare, "cores", lambda: 8)
+    monkeypatch.setattr(play, "default_threads", lambda engine: 1 if engine.network.parameters < 50_000 else 4)
     base = fk.Experiment(fk.methods.fedavg(), fk.Data("digits", clients=6), model, rounds=4, threads=given)
     [settled] = compare.settled([base], Loaded(), number)
     assert settled.threads == threads

@@ -109,7 +109,7 @@ def test_a_run_without_post_has_its_table_and_report_and_resumes(fedkin, tmp_pat
     page = (tmp_path / "here" / "report.html").read_text()
     assert "% with the common model." in page
     assert "global over clients" in page
-    assert "post over clients, %" not in page
+    assert "post over clients" not in page
     code, _, err = fedkin("run", "fedavg", *DIGITS, "--score", "post", "--out", "here", "--resume")
     assert code == 2
     assert "score" in err
