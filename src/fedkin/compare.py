@@ -1,5 +1,6 @@
 """Several methods and seeds side by side, always with training alone; and where their runs lie.
 
+runs/<name>/plan.json              what the command set out to do
 runs/<name>/<method>/seed-<k>/     one run
 runs/<name>/<method>/summary.json  its seeds together
 runs/<name>/summary.json           everything: the methods, and each against Local

@@ -186,7 +186,7 @@ class Playing:
         state = self.resumed() if resume else self.started()
         method, rounds = self.experiment.method, self.experiment.rounds
         scored = lambda r: r % self.every == 0 or r == rounds  # noqa: E731
-        kinds, losses = wanted(self.experiment, self.engine), self.experiment.heterogeneity
+        kinds, losses = wanted(self.experiment, self.engine.federation), self.experiment.heterogeneity
         state = loop(method, self.task, self.engine, state, scored, self.heard, kinds, losses)
         finished = state.round >= rounds
         if self.place:
@@ -363,6 +363,7 @@ class Playing:
 @contextmanager
 def running(experiment: Experiment, federation: Federation, scratch: Path | None) -> Any:
     """The engine and the task of an experiment, with the threads it asks for."""
+    wanted(experiment, federation)  # refuses what nothing could be said of
     given = experiment.model
     module = (
         models.build(given, federation.shape, federation.classes, experiment.seed, federation.vocabulary)
@@ -385,7 +386,6 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
         budget=int(experiment.slot_memory * 1e9),
         scratch=scratch,
     )
-    wanted(experiment, engine)  # refuses what nothing could be said of
     threads = experiment.threads or default_threads(engine)
     torch.set_num_threads(threads)
     task = engine.task(experiment.rounds)
@@ -409,9 +409,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def wanted(experiment: Experiment, engine: Simulation) -> tuple[str, ...]:
+def wanted(experiment: Experiment, federation: Federation) -> tuple[str, ...]:
     """The kinds of accuracy to compute: those asked for, of those there are."""
-    kinds = experiment.method.kinds(engine.federation.common is not None)
+    kinds = experiment.method.kinds(federation.common is not None)
     found = tuple(kind for kind in kinds if experiment.score is None or kind in experiment.score)
     name, asked = experiment.method.name, " or ".join(experiment.score or ())
     rest = " or ".join(kinds)
@@ -423,8 +423,8 @@ def cadence(experiment: Experiment, task: Task, engine: Simulation) -> int:
     """Evaluate so seldom that it costs about an eighth of the run, judged by the work, so that the choice is the same
     on every machine. In units of one scored sample: a trained one costs three, and a step of a chunk has a fixed cost
     that only small models feel (measured: about 2,000 for 610 parameters)."""
-    method, kinds = experiment.method, wanted(experiment, engine)
-    train, chunk, federation = method.train, engine.chunk, engine.federation
+    method, federation = experiment.method, engine.federation
+    kinds, train, chunk = wanted(experiment, federation), method.train, engine.chunk
     fixed = 1.2e6 / engine.network.parameters
     steps = batches.number(engine.sizes, train.batch, train.steps, train.epochs).mean()
     width = np.minimum(engine.sizes, train.batch).mean()

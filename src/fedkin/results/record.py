@@ -11,6 +11,7 @@
     checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
     summary.json         written when the run is done
+    .lock                empty; held while somebody is at work in the folder
 
 rounds.jsonl and the arrays are only ever appended to. A checkpoint stores their lengths, so that resuming cuts them
 back to the same round.
