@@ -111,7 +111,11 @@ def test_settings_reach_the_parts_and_only_the_methods_that_have_them(fedkin, tm
         "--set",
         "select.fraction=0.5",
         "--set",
+        "train.steps=null",
+        "--set",
         "train.epochs=1",
+        "--set",
+        "select.count=null",
     ]
     outcome = fedkin("compare", "fedavg", "fedprox", *QUICK, *words, "--out", "here")
     assert outcome.code == 0, outcome.err

@@ -198,3 +198,17 @@ def test_an_off_cadence_last_round_does_not_count_once_the_run_is_longer(tmp_pat
     longer = fk.run(whole, tmp_path / "part", resume=True)
     straight = fk.run(whole, tmp_path / "whole")
     assert longer.summary["accuracy"] == straight.summary["accuracy"]
+
+
+def test_a_run_of_a_version_that_knew_fewer_fields_goes_on(tmp_path: Path) -> None:
+    """What its experiment.json does not say is what everybody did then: the default."""
+    experiment = fk.Experiment(fk.methods.fedavg(count=2), fk.Data("digits", clients=3), rounds=2)
+    fk.run(experiment, tmp_path / "old")
+    path = tmp_path / "old" / "experiment.json"
+    about = files.read_json(path)
+    del about["heterogeneity"], about["score"]
+    files.write_json(path, about)
+    assert fk.run(replace(experiment, rounds=4), tmp_path / "old", resume=True).summary["rounds"] == 4
+    other = replace(experiment, rounds=4, heterogeneity=True)
+    with pytest.raises(fk.BadInput, match="heterogeneity"):
+        fk.run(other, tmp_path / "old", resume=True)

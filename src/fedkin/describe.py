@@ -99,7 +99,8 @@ def parsed(text: str) -> Any:
 
 def with_settings(part: P, settings: list[str]) -> P:
     """The part with every 'path=value' applied. `steps` and `epochs` exclude each other, so setting one clears the
-    other; so do `count` and `fraction`."""
+    other, and it does no harm to say so; so do `count` and `fraction`."""
+    said = {path for path, _, text in (setting.partition("=") for setting in settings) if parsed(text) is not None}
     for setting in settings:
         path, equals, text = setting.partition("=")
         require(equals and path, f"'{setting}' should look like part.field=value, as in train.eta=0.1.")
@@ -107,6 +108,8 @@ def with_settings(part: P, settings: list[str]) -> P:
         other = {"steps": "epochs", "epochs": "steps", "count": "fraction", "fraction": "count"}.get(name)
         if other and parsed(text) is not None:
             part = both(part, holder, {name: text, other: "null"})
+        elif other and f"{holder}.{other}" in said:
+            continue
         else:
             part = changed(part, path, text)
     return part

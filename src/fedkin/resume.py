@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,9 @@ def check(folder: Path, experiment: Experiment, about: dict[str, Any], warn: Cal
     allows another; `about` is the experiment as it would be recorded now."""
     stored = stored_experiment(folder)
     then, now = stored.pop("resolved", {}), about["resolved"]
+    usual = {field.name: field.default for field in fields(Experiment)}  # what an older version did not know
     for name, asked in experiment.described().items():
-        if name not in FREE and (found := difference(stored.get(name), asked, name)):
+        if name not in FREE and (found := difference(stored.get(name, usual[name]), asked, name)):
             path, old, new = found
             raise BadInput(
                 f"{folder} holds another experiment ({path} is {old!r} there and {new!r} here); choose another folder."
