@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -69,7 +70,9 @@ class Row:
         data = fk.Data("mnist", holdout="official", irrelevant=self.scenario, seed=seed, **few)
         train = SGD(eta=0.1, steps=None, epochs=1, batch=32)
         method = replace(fk.methods.fedavg(), select=Uniform(fraction=1.0), train=train, keep=FILTERS[self.keep])
-        experiment = fk.Experiment(method, data, "mlr", self.rounds, seed, evaluate_every=self.every, threads=1)
+        experiment = fk.Experiment(
+            method, data, "mlr", self.rounds, seed, evaluate_every=self.every, threads=1, score=("test",)
+        )
         result = fk.run(experiment, warn=lambda _: None)
         found = {"test": result.summary["accuracy"]["test"]["micro"]["last10"]}
         filters = [line["filter"] for line in result.rounds if "filter" in line]
@@ -156,14 +159,14 @@ def speed(threads: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", choices=["flip", "odd_even", "speed"], default=["odd_even", "flip", "speed"])
-    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--only", default="", help="rows whose name has this, a regular expression")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--threads", type=int, default=1, help="of the speed measurement")
     given = parser.parse_args()
     seeds = [int(word) for word in given.seeds.split(",")]
     for what, rows in (("odd_even", odd_even()), ("flip", flips())):
-        chosen = [row for row in rows if given.only in row.name]
+        chosen = [row for row in rows if re.search(given.only, row.name)]
         if what in given.what and chosen:
             tabulated(chosen, seeds, given.jobs)
     if "speed" in given.what:
