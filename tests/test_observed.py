@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,3 +95,22 @@ def test_a_round_that_keeps_a_client_out_is_skewed(federate: Any) -> None:
 def only(federation: fk.Federation, client: int) -> fk.Federation:
     """The same clients, of which all but one are irrelevant: an oracle's model is then that one's upload."""
     return replace(federation, irrelevant=torch.arange(federation.n) != client)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_how_often_each_client_took_part_and_was_left_out(federate: Any, tmp_path: Path, resumed: bool) -> None:
+    federation = federate([6] * 8, 2, (4,), 3)
+    method = fk.methods.oracle(fk.methods.fedavg(count=5))
+    experiment = fk.Experiment(method, federation, "mlr", rounds=6)
+    if resumed:
+        fk.run(replace(experiment, rounds=3), tmp_path / "run")
+        result = fk.run(experiment, tmp_path / "run", resume=True)
+    else:
+        result = fk.run(experiment)
+    table = result.clients()
+    assert table["selected"].sum() == 6 * 5
+    assert (table["replied"] == table["selected"]).all()
+    assert (table["irrelevant"] == federation.irrelevant.numpy()).all()
+    assert (table["left_out"] == table["selected"].where(table["irrelevant"], 0)).all()
+    assert table["left_out"].sum() > 0
+    assert result.summary["never_selected"] == (table["selected"] == 0).sum()

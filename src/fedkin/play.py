@@ -53,6 +53,7 @@ class Result:
     models: dict[str, Model]
     accuracies: dict[str, Any]  # kind -> (n,) the clients' last accuracies
     federation: Federation
+    taken: dict[str, np.ndarray]  # (n,) each: rounds in which a client was 'selected', 'replied', was 'left_out'
     folder: Path | None = None
     finished: bool = True
 
@@ -76,7 +77,9 @@ class Result:
         return None if found is None else found + self.summary["cost"][unit] - sum(each)
 
     def clients(self) -> pd.DataFrame:
-        """A row a client: its name, sizes, and its last accuracy of every kind."""
+        """A row a client: its name, sizes, and its last accuracy of every kind; in how many rounds it was selected,
+        replied, and was left out, its update counting for nothing; and, where that is known, whether it is irrelevant.
+        """
         import pandas as pd
 
         fed = self.federation
@@ -85,7 +88,8 @@ class Result:
             "train": fed.train.sizes,
             "test": fed.test.sizes,
         }
-        return pd.DataFrame(table | dict(self.accuracies))
+        truth = {} if fed.irrelevant is None else {"irrelevant": fed.irrelevant.numpy()}
+        return pd.DataFrame(table | dict(self.accuracies) | self.taken | truth)
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,7 @@ class Playing:
         self.time = {"train_s": 0.0, "mix_s": 0.0, "evaluate_s": 0.0, "total_s": 0.0}
         self.lines: list[dict[str, Any]] = []
         self.last: dict[str, Score] = {}
-        self.seen: set[int] = set()  # clients that were ever selected
+        self.taken = {name: np.zeros(task.n, dtype=np.int64) for name in ("selected", "replied", "left_out")}
         self.began = self.saved = time.monotonic()
 
     def played(self, resume: bool) -> Result:
@@ -199,7 +203,7 @@ class Playing:
             files.write_json(self.place / "summary.json", summary)
         accuracies = {kind: score.accuracy.numpy() for kind, score in self.last.items() if kind != "test"}
         fed = self.engine.federation
-        return Result(summary, self.lines, final, accuracies, fed, self.place, finished)
+        return Result(summary, self.lines, final, accuracies, fed, self.taken, self.place, finished)
 
     def started(self) -> State:
         self.prepare()
@@ -254,7 +258,9 @@ class Playing:
         self.time = dict(found.time)
         self.began -= self.time["total_s"]
         self.lines = record.Run(self.place).rounds()
-        self.seen = {int(client) for ids in record.Run(self.place).selected() for client in ids}
+        stored = record.Run(self.place)
+        for ids, kept in zip(stored.selected(), stored.kept(), strict=True):
+            self.count(ids, kept)
         moved = {name: to_device(getattr(found.state, name), device) for name in ("select", "keep", "collaborate")}
         if self.lines and "accuracy" in self.lines[-1]:
             self.restore_last()
@@ -299,7 +305,7 @@ class Playing:
             parts |= observed.heterogeneity(method, self.task, self.engine, state, log)
         line = self.recorder.note(log, scores, parts) if self.recorder else record.line(log, scores, parts)
         self.lines.append(line)
-        self.seen.update(log.selected.tolist())
+        self.count(log.selected.numpy(), log.weights.numpy())
         trained = self.task.n if method.trains == "everyone" else len(log.selected)
         go_on = True
         if self.listen:
@@ -308,6 +314,12 @@ class Playing:
         if self.place and time.monotonic() - self.saved > self.checkpoint_seconds:
             self.save(state)
         return go_on
+
+    def count(self, ids: np.ndarray, kept: np.ndarray) -> None:
+        """Remember who took part in a round, and how."""
+        self.taken["selected"][ids] += 1
+        self.taken["replied"][ids[~np.isnan(kept)]] += 1
+        self.taken["left_out"][ids[kept == 0]] += 1
 
     def pictured(self, round: int) -> bool:
         """Whether this evaluated round is among the at most 100 whose collaboration is kept, the last one included."""
@@ -342,7 +354,7 @@ class Playing:
             "rounds": state.round,
             "evaluate_every": self.every,
             "dropped": sum(len(line.get("dropped", [])) for line in self.lines),
-            "never_selected": self.task.n - len(self.seen),
+            "never_selected": int((self.taken["selected"] == 0).sum()),
             "seeds": [self.experiment.seed],
             "experiment": self.about,
         }
