@@ -102,6 +102,29 @@ def test_unequal_training_is_said_in_the_terminal_and_the_report(fedkin, tmp_pat
     assert "fedavg trains" not in outcome.err
 
 
+def test_a_setting_can_put_another_part_in_place(fedkin, tmp_path: Path) -> None:
+    words = [
+        "--set",
+        "keep=UpdateDistance",
+        "--set",
+        "keep.metric=l2",
+        "--set",
+        "select=Dismiss",
+        "--set",
+        "select.after=2",
+    ]
+    outcome = fedkin("run", "fedavg", *QUICK, *words, "--out", "here")
+    assert outcome.code == 0, outcome.err
+    method = Run(tmp_path / "here" / "fedavg" / "seed-0").experiment["method"]
+    assert method["keep"] == {"is": "UpdateDistance", "metric": "l2", "min_gap": None}
+    assert method["select"]["is"] == "Dismiss"
+    assert method["select"]["after"] == 2
+    for wrong, sentence in {"keep=Nobody": "one of Alignment, Everyone", "keep=SGD": "one of Alignment"}.items():
+        refused = fedkin("run", "fedavg", *QUICK, "--set", wrong, "--out", "there")
+        assert refused.code == 2
+        assert sentence in refused.err
+
+
 def test_settings_reach_the_parts_and_only_the_methods_that_have_them(fedkin, tmp_path: Path) -> None:
     words = [
         "--set",

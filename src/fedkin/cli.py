@@ -344,6 +344,7 @@ def methods() -> None:
     console = Console(width=max(WIDTH, Console().width))
     console.print(table)
     console.print("Change a field with --set, as in: fedkin run fedavg --set train.eta=0.1 --set select.fraction=0.2")
+    console.print("or a whole part: fedkin run fedmcsa --set keep=Relevance --set keep.samples=2")
 
 
 def shown(part: Part) -> str:

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fedkin import collaborate, keep, methods, select, train  # noqa: F401  (their parts register themselves)
 from fedkin.errors import BadInput, require, unknown
-from fedkin.parts import Part
+from fedkin.parts import Collaborate, Keep, Part, Select, Train
 
 IS = "is"
 P = TypeVar("P", bound=Part)
@@ -84,9 +84,21 @@ def changed(part: P, path: str, text: str) -> P:
             raise BadInput(f"'{name}' has no fields of its own; set {name}=VALUE.")
         return replace(part, **{name: changed(inner, rest, text)})  # type: ignore[type-var]
     if isinstance(getattr(part, name), Part):
-        inside = ", ".join(f"{name}.{field}" for field in getattr(part, name).values())
-        raise BadInput(f"'{name}' is a part; set one of its fields: {inside}.")
+        return replace(part, **{name: another(name, getattr(part, name), text)})  # type: ignore[type-var]
     return replace(part, **{name: fitting(type(part), name, parsed(text))})  # type: ignore[type-var]
+
+
+def another(name: str, now: Part, label: str) -> Part:
+    """The part of this name with its defaults, in place of one of the same verb: `--set keep=Relevance`."""
+    verbs: tuple[type[Part], ...] = (Select, Train, Keep, Collaborate, Part)
+    verb = next(kind for kind in verbs if isinstance(now, kind))
+    fit = sorted(known for known, kind in Part.known.items() if issubclass(kind, verb) and is_dataclass(kind))
+    if label not in fit and ":" not in label:
+        inside = ", ".join(f"{name}.{field}" for field in now.values()) or "it has none"
+        raise BadInput(f"'{name}' is a part: one of {', '.join(fit)}, or set one of its fields: {inside}.")
+    made = built({IS: label})
+    require(isinstance(made, verb), f"'{label}' is no {verb.__name__} part, so it cannot be {name}.")
+    return made  # type: ignore[no-any-return]
 
 
 def parsed(text: str) -> Any:

@@ -119,7 +119,10 @@ class RunOptions(PlayOptions, DataOptions):
     device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
     settings: Annotated[
         list[str] | None,
-        option("Change a part's field, as --set train.eta=0.1 or --set select.fraction=0.2; may be repeated.", "--set"),
+        option(
+            "Change a part's field, as --set train.eta=0.1, or a whole part, as --set keep=Relevance; may be repeated.",
+            "--set",
+        ),
     ] = None
 
     def given_plainly(self) -> dict[str, Any]:
