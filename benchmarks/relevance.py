@@ -40,7 +40,7 @@ FILTERS: dict[str, Keep] = {
     "oracle": Oracle(),
     "relevance": Relevance(),
     "relevance, literal": Relevance(literal=True),
-    "relevance, normalised": Relevance(normalise=True),
+    "relevance, as it is": Relevance(normalise=False),
     "updates, l1": UpdateDistance("l1"),
     "updates, cosine": UpdateDistance("cosine"),
     "alignment": Alignment(),

@@ -219,7 +219,7 @@ def test_in_front_of_another_method(federate: Any, start: Any, name: str) -> Non
     play, task, state = start(
         ENGINES["stacked"], chosen, federation, by_hand.network(), seed=SEED, rounds=2, dtype=torch.float64
     )
-    rule, dummies = Rule(samples=2, iterations=4, rate=0.2), state.keep["start"].tolist()
+    rule, dummies = Rule(samples=2, iterations=4, rate=0.2, normalise=True), state.keep["start"].tolist()
     heard = by_hand.listened(play)
     for t in (1, 2):
         state, log = rounds.play(chosen, task, play, state)
@@ -271,7 +271,7 @@ def test_the_parts_are_the_cards() -> None:
     assert {name: values[name] for name in wanted} == wanted
     assert (values["lam"], values["restart"], values["momentum"]) == (0.0, False, 0.0)
     assert made.keep == Relevance()
-    assert Relevance() == Relevance(1, 50, 0.1, 1.0, normalise=False, literal=False, min_gap=None)
+    assert Relevance() == Relevance(1, 50, 0.1, 1.0, normalise=True, literal=False, min_gap=None)
     assert (made.collaborate, made.trains, made.receives) == (Mean(), "selected", "selected")
     assert make.METHODS["pfedre"] is make.pfedre
 

@@ -120,14 +120,15 @@ class Relevance(Judging):
     """Each update is inverted to `samples` dummy samples a class, by `iterations` steps of Adam at `rate` from one
     common random start; D_il compares how far the dummies moved (eq. 4).
 
-    `scale` is the paper's a, whose power tau scales the gradients of round tau = 0, 1, ... (A-R3).
+    `scale` is the paper's a, whose power tau scales the gradients of round tau = 0, 1, ...; `normalise` does what it is
+    meant for without growing without bound, and makes it idle (A-R3).
     """
 
     samples: int = 1
     iterations: int = 50
     rate: float = 0.1
     scale: float = 1.0
-    normalise: bool = False
+    normalise: bool = True
     literal: bool = False
     min_gap: float | None = None
 
