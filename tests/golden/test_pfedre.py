@@ -219,19 +219,21 @@ def test_in_front_of_another_method(federate: Any, start: Any, name: str) -> Non
     play, task, state = start(
         ENGINES["stacked"], chosen, federation, by_hand.network(), seed=SEED, rounds=2, dtype=torch.float64
     )
-    rule, dummies = Rule(samples=2, iterations=4, rate=0.2, normalise=True), state.keep["start"].tolist()
+    rule, dummies = Rule(samples=2, iterations=4, rate=0.2), state.keep["start"].tolist()
     heard = by_hand.listened(play)
     for t in (1, 2):
         state, log = rounds.play(chosen, task, play, state)
         sent, _, reply = heard[t - 1]
-        z = []
+        starts, goals = {}, {}
         for k, i in enumerate(reply.ids.tolist()):
             before, after = (
                 {key: value[0].tolist() for key, value in stack.items()}
                 for stack in (sent.to(torch.tensor([i]))["model"], tree.rows(reply.upload["model"], slice(k, k + 1)))
             )
-            goal = box.target(rule, 0, before, after, chosen.train.eta, 3)
-            x = torch.tensor(box.inverted(before, goal, dummies, rule), dtype=torch.float64)
+            starts[i], goals[i] = before, box.target(rule, 0, before, after, chosen.train.eta, 3)
+        z = []
+        for i, goal in box.normalised(goals).items():
+            x = torch.tensor(box.inverted(starts[i], goal, dummies, rule), dtype=torch.float64)
             z.append((x - state.keep["start"]).tolist())
         scores = [sum(box.between(p, q, 2) for q in z) for p in z]
         near(state.keep["divergence"][reply.ids], scores)
