@@ -260,8 +260,9 @@ def resumed(folder: Path, options: RunOptions) -> None:
     require(not other, fixed)
     stored = comparing.stored_plan(inner)
     number = jobs_of(options.jobs, len(stored.arms), stored.arms[0].experiment.device) or stored.jobs
-    rounds = options.rounds
-    arms = [comparing.Arm(replace(a.experiment, rounds=rounds or a.experiment.rounds), a.folder) for a in stored.arms]
+    arms = stored.arms
+    if options.rounds is not None:
+        arms = [replace(arm, experiment=replace(arm.experiment, rounds=options.rounds)) for arm in arms]
     comparing.agreed(stored.arms, arms)
     finish(comparing.Plan(arms, number, stored.preset), inner, comparing.Loaded(), options)
 

@@ -48,4 +48,4 @@ class Preset:
 
     def experiments(self, rounds: int | None = None) -> list[Experiment]:
         """The rows, all with another number of rounds if one is given."""
-        return [replace(row, rounds=rounds or row.rounds) for row in self.rows]
+        return [replace(row, rounds=row.rounds if rounds is None else rounds) for row in self.rows]
