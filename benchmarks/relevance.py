@@ -39,7 +39,7 @@ FILTERS: dict[str, Keep] = {
     "everyone": Everyone(),
     "oracle": Oracle(),
     "relevance": Relevance(),
-    "relevance, literal": Relevance(literal=True),
+    "relevance, literal": Relevance(literal=True, normalise=False),
     "relevance, as it is": Relevance(normalise=False),
     "updates, l1": UpdateDistance("l1"),
     "updates, cosine": UpdateDistance("cosine"),

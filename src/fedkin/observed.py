@@ -7,7 +7,6 @@ from torch import Tensor
 
 from fedkin.engines import Simulation
 from fedkin.engines.simulation import Score
-from fedkin.keep import Everyone
 from fedkin.parts import Method, Task
 from fedkin.results import metrics, record
 from fedkin.round import Log, State, judged
@@ -15,14 +14,18 @@ from fedkin.round import Log, State, judged
 Numbers = dict[str, dict[str, float | None]]
 
 
-def marks(method: Method, state: State) -> dict[str, Tensor]:
-    """What selection and keep think of every client: '<part>/<name>' -> (n,)."""
+def marks(method: Method, state: State, log: Log) -> dict[str, Tensor]:
+    """What selection and keep think of every client: '<part>/<name>' -> (n,); keep only of those that replied."""
     parts = {"select": (method.select, state.select), "keep": (method.keep, state.keep)}
-    return {
+    found = {
         f"{name}/{mark}": value.cpu()
         for name, (part, slot) in parts.items()
         for mark, value in part.marks(slot).items()  # type: ignore[attr-defined]
     }
+    heard = log.selected[~log.weights.isnan()]
+    for name in (name for name in found if name.startswith("keep/")):
+        found[name] = torch.full_like(found[name], torch.nan).index_copy(0, heard, found[name][heard])
+    return found
 
 
 def irrelevant(method: Method, task: Task, engine: Simulation, state: State, log: Log, scoring: bool) -> Numbers:
@@ -32,7 +35,7 @@ def irrelevant(method: Method, task: Task, engine: Simulation, state: State, log
     if truth is None:
         return {}
     found: Numbers = {}
-    if not isinstance(method.keep, Everyone):
+    if method.keep.judges:
         replied = ~log.weights.isnan()
         ids = log.selected[replied]
         divergence = method.keep.marks(state.keep).get("divergence")

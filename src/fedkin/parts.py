@@ -47,7 +47,7 @@ class Task:
     logits: Callable[[Model, Batch], Tensor] | None = None
     classes: int = 0
     shape: tuple[int, ...] = ()  # of one sample as the network can differentiate it: tokens count as embedded
-    irrelevant: Tensor | None = None  # (n,) bool: the truth, told to nobody but a part that asks for it (`Keep.told`)
+    irrelevant: Tensor | None = None  # (n,) bool: the truth, only in a method whose keep asks for it (`Keep.told`)
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,7 @@ class Select(Part):
     asks: ClassVar[tuple[str, ...]] = ()  # reports it needs of the clients, e.g. "loss"
     needs_model: ClassVar[bool] = False  # True: works only with one common model
     surveys: ClassVar[bool] = False  # True: every client reports once, before round 1
+    learns: ClassVar[bool] = False  # True: lives by what comes back
     extends: ClassVar[bool] = True  # False where the schedule depends on the number of rounds
 
     def init(self, task: Task) -> Slot:
@@ -196,6 +197,10 @@ class Select(Part):
     def log(self, slot: Slot) -> dict[str, float]:
         """Cheap numbers for the record of an evaluated round."""
         return {}
+
+    def cautions(self, task: Task) -> list[str]:
+        """What a user should know before a run, a sentence each."""
+        return []
 
     def marks(self, slot: Slot) -> dict[str, Tensor]:
         """What the part thinks of every client, by name, for the pictures; nan where it does not know one."""  # (n,)
@@ -326,6 +331,7 @@ class Train(Part):
 class Keep(Part):
     """Whose update counts?"""
 
+    judges: ClassVar[bool] = True  # False: every update counts
     told: ClassVar[bool] = False  # True: an oracle, which is told who is irrelevant
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
@@ -418,6 +424,11 @@ class Method(Part):
             f"{type(self.collaborate).__name__} has none; choose another selection.",
         )
         require(
+            self.collaborate.listens or not (self.select.learns or self.keep.judges),
+            f"In '{self.name}' nothing is ever sent, so neither {type(self.select).__name__} nor "
+            f"{type(self.keep).__name__} can learn anything; choose a base whose clients exchange something.",
+        )
+        require(
             self.collaborate.own or getattr(self.train, "start", "sent") == "sent",
             f"In '{self.name}' clients cannot start from their own model, because "
             f"{type(self.collaborate).__name__} gives them none; set train.start=sent.",
@@ -433,3 +444,10 @@ class Method(Part):
         one = type(self.collaborate).model is not Collaborate.model
         has = {"post": True, "global": one, "recv": self.collaborate.mixes_before, "test": one and common}
         return tuple(kind for kind in KINDS if has[kind])
+
+
+def built(base: Method | None) -> None:
+    """A base method is a method, not its name or the function that makes it."""
+    require(
+        base is None or isinstance(base, Method), f"A base is a method, as fk.methods.fedprox() gives, not {base!r}."
+    )

@@ -150,7 +150,9 @@ def run(
         }
         if resume and place is not None:
             check(place, experiment, about, warn)
-        for sentence in experiment.method.collaborate.cautions(task, experiment.method.select.share(task)):
+        method = experiment.method
+        said = method.collaborate.cautions(task, method.select.share(task))
+        for sentence in [*method.select.cautions(task), *said]:
             warn(sentence)
         run_of = Playing(experiment, engine, task, every, place, listen, warn, checkpoint_seconds, about)
         return run_of.played(resume)
@@ -298,7 +300,7 @@ class Playing:
             if self.recorder and self.pictured(state.round):
                 self.recorder.draw(state.round, log.kin)
         drawing = self.recorder is not None and scores is not None and self.pictured(state.round)
-        if self.recorder and drawing and (marks := observed.marks(method, state)):
+        if self.recorder and drawing and (marks := observed.marks(method, state, log)):
             self.recorder.snapshot("marks", state.round, marks)
         parts |= observed.irrelevant(method, self.task, self.engine, state, log, scores is not None)
         if self.experiment.heterogeneity and scores is not None:
@@ -349,6 +351,7 @@ class Playing:
                 for kind, values in (scored[-1]["accuracy"] if scored else {}).items()
                 if "/" not in kind and values["micro"] is not None
             },
+            "observed": metrics.observed(self.lines),
             "cost": metrics.cost(self.lines, self.before),
             "time": {name: round(value, 3) for name, value in self.time.items()},
             "rounds": state.round,

@@ -93,3 +93,23 @@ def test_only_an_oracle_is_told(federate: Any, monkeypatch: pytest.MonkeyPatch) 
         assert not any(isinstance(v, Tensor) and v.dtype == torch.bool for v in values)
     assert Oracle.told
     assert not Alignment.told
+
+
+@pytest.mark.parametrize("made", ["adafl", "pfedre", "pfedre_aligned", "oracle", "attn"])
+def test_a_base_must_be_a_method_that_exchanges_something(made: str) -> None:
+    make: Any = fk.methods.METHODS[made]
+    for wrong in ("fedprox", fk.methods.fedprox, fk.methods.local()):
+        with pytest.raises(fk.BadInput, match="base"):
+            make(base=wrong)
+
+
+def test_pfedre_before_a_base_is_only_its_filter() -> None:
+    with pytest.raises(fk.BadInput, match="only its filter"):
+        fk.methods.pfedre(base=fk.methods.fedavg(), eta=5.0)
+
+
+@pytest.mark.parametrize("wrong", [{"scale": 1.5}, {"literal": True}])
+def test_normalised_targets_have_no_scale(wrong: dict[str, Any]) -> None:
+    with pytest.raises(fk.BadInput, match=r"keep\.normalise=false"):
+        fk.keep.Relevance(**wrong)
+    fk.keep.Relevance(normalise=False, **wrong)

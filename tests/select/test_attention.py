@@ -213,3 +213,17 @@ def test_without_a_common_model_distances_are_from_what_was_sent() -> None:
     assert found.tolist() == pytest.approx([30**0.5, 5**0.5], abs=1e-12)
     shared = Sent(torch.tensor([1, 2, 4]), shared={"model": {"weight": own["weight"][0], "bias": tensor(2.0)}})
     assert moved(shared, replied(model=MODEL), None).tolist() == pytest.approx([39**0.5, 1.0], abs=1e-12)
+
+
+def test_a_huge_but_finite_upload_leaves_a_probability() -> None:
+    """Its distance is infinite in single precision, and not in double."""
+    ids = torch.arange(3)
+    huge = torch.tensor([[1.0], [1e25], [2.0]])
+    reply = Reply(ids, {"model": {"w": huge}}, {})
+    apart = moved(Sent(ids), reply, {"w": torch.zeros(1)})
+    assert apart.isfinite().all()
+    scores = updated(torch.full((4,), 0.25, dtype=torch.float64), ids, apart, 0.9)
+    assert scores.isfinite().all()
+    assert float(scores.sum()) == pytest.approx(1.0)
+    never = updated(scores, ids, torch.tensor([1.0, torch.inf, 1.0], dtype=torch.float64), 0.9)
+    assert torch.equal(never, scores)

@@ -10,6 +10,8 @@ from fedkin.parts import Keep, Reply, Sent, Slot, Task
 
 @dataclass(frozen=True)
 class Everyone(Keep):
+    judges = False
+
     def __call__(
         self, slot: Slot, task: Task, sent: Sent, reply: Reply, round: int, gen: torch.Generator
     ) -> tuple[Tensor, Slot]:

@@ -72,7 +72,7 @@ def two_median(scores: Tensor) -> Tensor:
 
 
 def majority(scores: Tensor, min_gap: float | None = None) -> Tensor:
-    """`two_median`, but everybody stays where the two medians are no more than `min_gap` deviations apart (A-R8)."""
+    """`two_median`, but everybody stays where the two medians are less than `min_gap` deviations apart (A-R8)."""
     mask = two_median(scores)
     if min_gap is None or mask.all():
         return mask
@@ -138,6 +138,10 @@ class Relevance(Judging):
             require(getattr(self, name) >= 1, f"keep.{name} must be at least 1, not {getattr(self, name)}.")
         for name in ("rate", "scale"):
             require(getattr(self, name) > 0, f"keep.{name} must be positive, not {getattr(self, name)}.")
+        require(
+            not (self.normalise and (self.literal or self.scale != 1)),
+            "Normalised targets have no scale, so keep.scale and keep.literal need keep.normalise=false.",
+        )
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         like = next(iter(task.model.values()))

@@ -99,6 +99,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
             for kind in summaries[0]["accuracy"]
             if all(s.get("stability", {}).get(kind) is not None for s in summaries)
         },
+        "observed": together([s.get("observed", {}) for s in summaries]),
         "cost": mean("cost"),
         "time": mean("time"),
         "rounds": summaries[0]["rounds"],
@@ -108,6 +109,18 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         "seeds": [seed for s in summaries for seed in s["seeds"]],
         "experiment": summaries[0]["experiment"],
     }
+
+
+def together(several: list[dict[str, Any]]) -> dict[str, Any]:
+    """The means over seeds of what `observed` gives; None where a seed has none."""
+    found: dict[str, Any] = {}
+    for group, names in several[0].items():
+        for name, values in names.items():
+            for word in values:
+                seeds = [one.get(group, {}).get(name, {}).get(word) for one in several]
+                mean = None if any(value is None for value in seeds) else float(np.mean(seeds))
+                found.setdefault(group, {}).setdefault(name, {})[word] = mean
+    return found
 
 
 WINDOW = 5  # rounds whose mean must pass a target
@@ -181,3 +194,19 @@ def skew(sizes: np.ndarray, kept: np.ndarray, local: np.ndarray, personal: np.nd
     weights = sizes * kept
     whole = float(np.average(excess, weights=sizes))
     return float(np.average(excess, weights=weights)) / whole if weights.sum() > 0 and whole > 1e-12 else None
+
+
+OBSERVED = ("filter", "train", "heterogeneity", "select")
+
+
+def observed(lines: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float | None]]]:
+    """What else the rounds say: how well a filter did, the relevant clients' training loss, gap and skew, the spread of
+    scores. 'last' is the last of them, 'last10' the mean of the last ten that have it."""
+    found: dict[str, dict[str, dict[str, float | None]]] = {}
+    for group in OBSERVED:
+        said = [line[group] for line in lines if group in line]
+        for name in said[-1] if said else ():
+            values = [value[name] for value in said if value.get(name) is not None]
+            last10 = float(np.mean(values[-10:])) if values else None
+            found.setdefault(group, {})[name] = {"last": said[-1][name], "last10": last10}
+    return found

@@ -96,11 +96,14 @@ def what(study: Study) -> dict[str, tuple[str, str]]:
     about, resolved = study.experiment, study.experiment["resolved"]
     data = about["data"]
     partition = data.get("partition") or resolved.get("source", {}).get("partition")
+    small = [
+        f"{word}: {said}" for word, said in (("partition", partition), ("irrelevant", data.get("irrelevant"))) if said
+    ]
     sizes = study.clients.get("train")
     seeds = list(dict.fromkeys(trial.seed for trial in study.trials))
     every = resolved["evaluate_every"]
     return {
-        "Data": (str(data.get("name", data.get("given"))), f"partition: {partition}" if partition else ""),
+        "Data": (str(data.get("name", data.get("given"))), "; ".join(small)),
         "Clients": (f"{resolved['clients']:,}", f"{min(sizes):,} to {max(sizes):,} training samples" if sizes else ""),
         "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
         "Rounds": (f"{max(trial.asked for trial in study.trials):,}", ""),

@@ -42,7 +42,19 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
         f"{papers}{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a "
         "seed"
     )
+    table.caption += "".join(f"\n{line}" for line in noticed(summary))
     return table
+
+
+def noticed(summary: dict[str, Any]) -> list[str]:
+    """What else was measured, a line each: of the last round."""
+    words = {"filter": "filter of irrelevant clients", "train": "training", "heterogeneity": "heterogeneity"}
+    found = []
+    for group, title in words.items():
+        values = {name: value["last"] for name, value in summary.get("observed", {}).get(group, {}).items()}
+        shown = [f"{name.replace('_', ' ')} {value:.3f}" for name, value in values.items() if value is not None]
+        found += [f"{title}, last round: {', '.join(shown)}"] if shown else []
+    return found
 
 
 def comparison_table(summary: dict[str, Any]) -> Table:

@@ -20,7 +20,7 @@ MENDED = 100  # rounds after which the scores are made to sum to one again, agai
 def updated(scores: Tensor, ids: Tensor, distance: Tensor, alpha: float) -> Tensor:
     """a_i <- alpha a_i + (1 - alpha) (d_i / sum d) sum a, over the selected; the others keep theirs. (2)"""
     total = distance.double().sum()
-    if not total > NOTHING:
+    if not (NOTHING < total < torch.inf):
         return scores
     mine = scores[ids]
     return scores.index_copy(0, ids, alpha * mine + (1 - alpha) * distance.double() / total * mine.sum())
@@ -33,6 +33,8 @@ class Attention(Select):
     The distance of a client is between the new common model and what it uploaded; for methods with a model a client,
     between what it was sent and what it returned. `fraction` may be a number or a schedule.
     """
+
+    learns = True
 
     alpha: float = 0.9
     fraction: float | Schedule = 0.1
@@ -92,5 +94,6 @@ def moved(sent: Sent, reply: Reply, after: Model | None) -> Tensor:
     start = sent.to(reply.ids)["model"] if after is None else None
     for name, value in uploads.items():
         from_ = start[name] if start is not None else after[name]  # type: ignore[index]
-        squares += torch.linalg.vector_norm((value - from_).reshape(len(value), -1), dim=1).double().cpu() ** 2
+        apart = (value - from_).reshape(len(value), -1)
+        squares += torch.linalg.vector_norm(apart, dim=1, dtype=torch.float64).cpu() ** 2
     return squares.sqrt()

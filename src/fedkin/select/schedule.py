@@ -75,6 +75,8 @@ class Listed(Schedule):
 
 
 def fair(fraction: float) -> None:
+    number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+    require(number, f"A fraction of the clients is a number, not {fraction!r}.")
     require(0 < fraction <= 1, f"A fraction of the clients must be above 0 and at most 1, not {fraction}.")
 
 

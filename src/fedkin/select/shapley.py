@@ -24,6 +24,8 @@ class Shapley(Select):
     Coalitions are remembered within a round. The temperature 0.01 on fractions is 1 on percents.
     """
 
+    learns = True
+
     needs_model: ClassVar[bool] = True
 
     alpha: float = 0.75
@@ -43,6 +45,10 @@ class Shapley(Select):
         if task.validation is None:
             raise BadInput("S-FedAvg needs samples of the server's own; take some out with --server-validation 1000.")
         return {"phi": torch.full((task.n,), 1.0 / task.n, dtype=torch.float64)}
+
+    def cautions(self, task: Task) -> list[str]:
+        have = 0 if task.validation is None else len(task.validation["y"])
+        return [f"S-FedAvg's server has {have:,} clean samples of its own, which the server of other methods has not."]
 
     def share(self, task: Task) -> float:
         return whole(self.fraction, task.n) / task.n

@@ -27,6 +27,8 @@ class Active(Select):
     exp(alpha2 v), the rest uniformly. Before round 1 every client reports its loss once, and that is counted.
     """
 
+    learns = True
+
     asks: ClassVar[tuple[str, ...]] = ("loss",)
     surveys: ClassVar[bool] = True
 
