@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import fedkin as fk
+from fedkin import compare
 from fedkin.core import tree
 from fedkin.results import metrics
 
@@ -114,3 +115,22 @@ def test_how_often_each_client_took_part_and_was_left_out(federate: Any, tmp_pat
     assert (table["left_out"] == table["selected"].where(table["irrelevant"], 0)).all()
     assert table["left_out"].sum() > 0
     assert result.summary["never_selected"] == (table["selected"] == 0).sum()
+
+
+def test_the_gain_over_alone_is_that_of_the_relevant(tmp_path: Path) -> None:
+    """A client with wrong labels gains by any model; it says nothing of whether joining is worth it."""
+    data = fk.Data("digits", clients=6, irrelevant="flip:0.34")
+    for name in ("local", "fedavg"):
+        experiment = fk.Experiment(fk.methods.named(name), data, "mlr", rounds=3, evaluate_every=3)
+        fk.run(experiment, tmp_path / name / "seed-0")
+    truth = fk.load_data(data).irrelevant.numpy()
+    gained = compare.gain(tmp_path, 0, "fedavg")
+    assert np.isnan(gained[truth]).all()
+    assert np.isfinite(gained[~truth]).all()
+
+
+def test_sfedavg_says_what_its_server_has() -> None:
+    said: list[str] = []
+    data = fk.Data("digits", clients=4, server=50)
+    fk.run(fk.Experiment(fk.methods.sfedavg(), data, "mlr", rounds=1), warn=said.append)
+    assert any("50 clean samples" in sentence for sentence in said)

@@ -246,7 +246,10 @@ def against(folder: Path, plan: list[Arm], name: str) -> dict[str, Any]:
 
 
 def gain(folder: Path, seed: int, name: str) -> np.ndarray:
-    """Each client's last `post` accuracy minus what it reaches alone, for one seed."""  # (n,)
+    """Each client's last `post` accuracy minus what it reaches alone, for one seed; nan for clients known to be
+    irrelevant, for whom anything beats their own labels and whose gain would flatter every method."""  # (n,)
     theirs, alone = (Run(folder / method / f"seed-{seed}").accuracy("post")[-1] for method in (name, LOCAL))
-    difference: np.ndarray = theirs - alone
-    return difference
+    path = folder / name / f"seed-{seed}" / "clients.json"
+    irrelevant = files.read_json(path).get("irrelevant") if path.exists() else None
+    gained: np.ndarray = theirs - alone
+    return gained if irrelevant is None else np.where(irrelevant, np.nan, gained)

@@ -36,7 +36,7 @@ CASES: dict[str, tuple[Rule, str]] = {
     "one rate": (Rule(delta=0.2), "all"),
     "scale": (Rule(base=1.5), "all"),
     "scale, capped": (Rule(base=100.0, gamma=0.1), "all"),
-    "normalise": (Rule(normalise=True, base=1.5), "all"),
+    "normalise": (Rule(normalise=True), "all"),
     "normalise, four": (Rule(normalise=True), "four"),
     "literal": (Rule(literal=True), "all"),
     "literal, scale, gamma": (Rule(literal=True, base=2.0, gamma=0.5), "five"),
