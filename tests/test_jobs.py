@@ -82,12 +82,15 @@ def test_two_jobs_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_killed_process_is_named_and_the_others_play_what_is_left(tmp_path: Path) -> None:
     plan = arms(tmp_path / "two", 6, fk.methods.local(), fk.methods.fedavg(), fk.methods.fedprox())
     plan[0] = replace(plan[0], experiment=replace(plan[0].experiment, rounds=40))  # long enough to be killed in
+    plan[2] = replace(plan[2], experiment=replace(plan[2].experiment, rounds=200))
     said: list[str] = []
+    left: list[bool] = []  # whether others had work left when the first was killed: its start may be the slower one
 
     def listener(arm: Arm, number: int, of: int) -> Callable[[Tick], bool]:
         def heard(tick: Tick) -> bool:
             if arm is plan[0] and tick.round == 3:
                 first = min(multiprocessing.active_children(), key=lambda process: process.pid or 0)
+                left.append(not (plan[2].folder / "rounds.jsonl").exists())
                 os.kill(first.pid or 0, signal.SIGKILL)
             return True
 
@@ -97,7 +100,8 @@ def test_a_killed_process_is_named_and_the_others_play_what_is_left(tmp_path: Pa
     with pytest.raises(jobs.Killed, match=sentence):
         jobs.play(plan, 2, Loaded(), listener=listener, warn=said.append)
     assert [arm.done for arm in plan] == [False, True, True]
-    assert any("local seed 0 was killed" in text and "The others go on." in text for text in said)
+    heard = any("local seed 0 was killed" in text and "The others go on." in text for text in said)
+    assert heard or left == [False]
     assert not multiprocessing.active_children()
     assert jobs.play(plan, 2, Loaded(), resume=True), "one arm is left, and played in this process"
     whole = arms(tmp_path / "one", 40, fk.methods.local())
