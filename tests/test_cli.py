@@ -102,6 +102,15 @@ def test_unequal_training_is_said_in_the_terminal_and_the_report(fedkin, tmp_pat
     assert "fedavg trains" not in outcome.err
 
 
+def test_no_name_or_number_of_a_comparison_is_cut(fedkin) -> None:
+    words = ["--irrelevant", "flip:0.3", "--seeds", "2", "--out", "here"]
+    outcome = fedkin("compare", "pfedre_aligned", "fedmcsa_without_mcsa", *QUICK, *words)
+    assert outcome.code == 0, outcome.err
+    assert "…" not in outcome.out
+    assert "pfedre_aligned: filter of irrelevant clients, last round: precision" in " ".join(outcome.out.split())
+    assert "known to be irrelevant" in " ".join(outcome.out.split())
+
+
 def test_a_setting_can_put_another_part_in_place(fedkin, tmp_path: Path) -> None:
     words = [
         "--set",

@@ -35,7 +35,7 @@ from fedkin.results import files, published
 from fedkin.results.table import accuracy_table, comparison_table
 
 WRITING = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")}
-WIDTH = 118  # columns a comparison needs; a narrower terminal wraps its lines rather than losing numbers
+WIDTH = 118  # columns a table has at least; a narrower terminal wraps its lines rather than losing numbers
 
 
 class Unfinished(Exception):
@@ -304,11 +304,9 @@ def concluded(plan: comparing.Plan, folder: Path, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     else:
-        show = Console(width=max(WIDTH, Console().width))
-        if preset is not None:
-            show.print(published.shown(summary["preset"]))
-        else:
-            show.print(comparison_table(summary) if "methods" in summary else accuracy_table(summary))
+        table = comparison_table(summary) if "methods" in summary else accuracy_table(summary)
+        wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
+        Console(width=wide).print(table if preset is None else published.shown(summary["preset"]))
     page = written_report(folder, screen)
     end = f", its report is {page}" if page else ""
     screen.print(f"The run is in {folder}{end}", highlight=False, soft_wrap=True)
@@ -414,15 +412,7 @@ def main() -> None:
     except click.ClickException as error:
         code = complained(error.format_message())
     except OSError as error:
-        if error.errno not in (
-            errno.ENOSPC,
-            errno.EDQUOT,
-            errno.EACCES,
-            errno.EROFS,
-            errno.ENOTDIR,
-            errno.EEXIST,
-            errno.EISDIR,
-        ):
+        if error.errno is None or error.errno not in WRITING:
             raise
         where = f" at {error.filename}" if error.filename else ""
         advice = (

@@ -88,6 +88,10 @@ def comparison_table(summary: dict[str, Any]) -> Table:
             " Better and worse: share of clients whose last post accuracy is above or below their own when training "
             "alone; the verdict is a paired test over clients and seeds (unclear: neither)."
         )
+    lines = {name: noticed(method) for name, method in methods.items()}
+    if alone and any("train" in method.get("observed", {}) for method in methods.values()):
+        table.caption += " Clients known to be irrelevant are in the averages, but not among the better and worse off."
+    table.caption += "".join(f"\n{name}: {line}" for name, several in lines.items() for line in several)
     return table
 
 
