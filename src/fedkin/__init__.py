@@ -1,39 +1,73 @@
-"""fedkin: personalised federated learning in which each client learns from its kin."""
+"""fedkin: personalised federated learning in which each client learns from its kin.
 
-from fedkin import collaborate, keep, methods, select, train
+To run:                 Data, from_clients, load_data, Experiment, run, compare, load_run, methods
+What comes back:        Run, Comparison; Callback and Record for whoever wants to be told of every round
+To write a part:        Select, Train, Keep, Collaborate, Descent, Needs, Gives, fields, tree
+What parts hand over:   Model, Message, Batch, Slot, Task, Sent, Reply, Kin, Work, Objective
+"""
+
+from fedkin import collaborate, fields, keep, methods, select, train
+from fedkin.callback import Callback, Record
+from fedkin.comparison.compare import Comparison, compare
+from fedkin.core import tree
 from fedkin.data import Data, Federation, from_clients
 from fedkin.data import load as load_data
 from fedkin.errors import BadInput
-from fedkin.experiment import Experiment
-from fedkin.parts import Collaborate, Descent, Keep, Method, Reply, Select, Sent, Task, Train, Work
-from fedkin.play import Result, run
-from fedkin.results.saved import load
+from fedkin.messages import Batch, Kin, Message, Model, Objective, Reply, Sent, Slot, Task, Work
+from fedkin.parts import Collaborate, Descent, Gives, Keep, Method, Needs, Part, Select, Train
+from fedkin.runs import Experiment, Run, load_run, run
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BadInput",
+    "Batch",
+    "Callback",
     "Collaborate",
+    "Comparison",
     "Data",
     "Descent",
     "Experiment",
     "Federation",
+    "Gives",
     "Keep",
+    "Kin",
+    "Message",
     "Method",
+    "Model",
+    "Needs",
+    "Objective",
+    "Part",
+    "Record",
     "Reply",
-    "Result",
+    "Run",
     "Select",
     "Sent",
+    "Slot",
     "Task",
     "Train",
     "Work",
     "collaborate",
+    "compare",
+    "fields",
     "from_clients",
     "keep",
-    "load",
     "load_data",
+    "load_run",
     "methods",
     "run",
     "select",
     "train",
+    "tree",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Names of before: `load` is now `load_run`, `Result` is now `Run`."""
+    moved = {"load": load_run, "Result": Run}
+    if name not in moved:
+        raise AttributeError(f"module 'fedkin' has no attribute '{name}'")
+    from warnings import warn
+
+    warn(f"fedkin.{name} is now fedkin.{moved[name].__name__}.", DeprecationWarning, stacklevel=2)
+    return moved[name]

@@ -7,15 +7,19 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
-from fedkin.engines.simulation import Pass, Simulation
-from fedkin.parts import Train, Work
+from fedkin.engines.batching import Pass
+from fedkin.engines.simulation import Simulation
+from fedkin.messages import Work
+from fedkin.parts import Train
 
 
 class ClientError(RuntimeError):
-    """Training failed at one client; says which, in which round, and in which part."""
+    """Training failed at one client; the message says at which client, in which round and in which part."""
 
 
 class Plain(Simulation):
+    """Trains one client after another."""
+
     name = "plain"
 
     def local_pass(
@@ -24,7 +28,7 @@ class Plain(Simulation):
         found = []
         for i, client in enumerate(work.ids.tolist()):
             try:
-                found.append(self.one(part, row_of(sent, got, i), mine, work, round, i))
+                found.append(self.train_one(part, row_of(sent, got, i), mine, work, round, i))
             except Exception as error:
                 name = self.federation.clients[client] if self.federation.clients else client
                 where = f"client {name}, round {round}, part {type(part).__name__}"
@@ -32,19 +36,20 @@ class Plain(Simulation):
         slots, uploads = zip(*found, strict=True)
         return stacked(slots), stacked(uploads)
 
-    def one(
+    def train_one(
         self, part: Train, sent: Message | None, mine: Message, work: Pass, round: int, i: int
     ) -> tuple[Message, Message]:
+        """Train the i-th client of a chunk and return its private slots and its upload."""
         own = tree.each(lambda stack: tree.row(stack, i), mine)
         carry = part.begin(sent, own)
         steps, rate = int(work.steps[i]), part.rate(round)
         for step in range(steps):
             some = [
-                tree.row(self.batch(work, step * part.batches_per_step + b, slice(i, i + 1), part), 0)
+                tree.row(self.batching.batch(work, step * part.batches_per_step + b, slice(i, i + 1), self.network, part), 0)
                 for b in range(part.batches_per_step)
             ]
             carry = part.step(carry, tuple(some), self.network, rate)
-        size = float(self.sizes[int(work.ids[i])])
+        size = float(self.batching.sizes[int(work.ids[i])])
         did = Work(*(torch.tensor(value, dtype=self.dtype) for value in (size, float(steps), rate)))
         return part.end(carry, sent, own, did)
 
@@ -57,9 +62,10 @@ class Plain(Simulation):
 
 
 def row_of(sent: Message, got: Tensor, i: int) -> Message | None:
-    """What the i-th client of a chunk was sent; None if nothing."""
+    """Return what the i-th client of a chunk was sent; None if nothing."""
     return tree.each(lambda stack: tree.row(stack, int(got[:i].sum())), sent) if got[i] else None
 
 
 def stacked(messages: tuple[Message, ...]) -> Message:
+    """Stack the messages of single clients."""
     return {name: tree.stacked([message[name] for message in messages]) for name in messages[0]}

@@ -17,23 +17,31 @@ from torch.utils._pytree import tree_map
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
-from fedkin.engines.simulation import Pass, Simulation
-from fedkin.parts import Descent, Train, Work
+from fedkin.engines.batching import Pass
+from fedkin.engines.network import Network
+from fedkin.engines.simulation import Simulation
+from fedkin.messages import Work
+from fedkin.parts import Descent, Train
 
 
 class Stacked(Simulation):
+    """Trains a whole chunk of clients with each tensor operation."""
+
     name = "stacked"
 
-    def default_chunk(self) -> int:
-        """As many clients as keep their weights in cache; large convolutions run best alone. Measured on CPU; a speed
-        knob only (benchmarks/speed.py)."""
-        if self.device.type == "cuda":
+    @staticmethod
+    def default_chunk(network: Network) -> int:
+        """Return how many clients' weights fit into the cache; large convolutions run best one client at a time.
+
+        The numbers were measured on a CPU (benchmarks/speed.py); a chunk changes speed and last digits only.
+        """
+        if next(iter(network.model.values())).device.type == "cuda":
             return 64
-        convolves = any(value.dim() == 4 for value in self.network.model.values())
+        convolves = any(value.dim() == 4 for value in network.model.values())
         if convolves:
-            return 10 if self.network.parameters < 30_000 else 5 if self.network.parameters < 200_000 else 1
-        most, numbers = (200, 2_000_000) if self.network.fused is not None else (100, 200_000)
-        return max(10, min(most, numbers // self.network.parameters))
+            return 10 if network.parameters < 30_000 else 5 if network.parameters < 200_000 else 1
+        most, numbers = (200, 2_000_000) if network.fused is not None else (100, 200_000)
+        return max(10, min(most, numbers // network.parameters))
 
     def local_pass(
         self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
@@ -49,12 +57,12 @@ class Stacked(Simulation):
                 carry = tree.each(lambda model, live=live: tree.rows(model, slice(0, live)), carry)
             for step in range(first, last):
                 some = tuple(
-                    self.batch(work, step * part.batches_per_step + b, slice(0, live), part)
+                    self.batching.batch(work, step * part.batches_per_step + b, slice(0, live), self.network, part)
                     for b in range(part.batches_per_step)
                 )
                 carry = self.stepped(part, carry, some, rate)
         carry = {name: tree.joined([message[name] for message in (carry, *reversed(done))]) for name in carry}
-        sizes = torch.from_numpy(self.sizes[work.ids.numpy()])
+        sizes = torch.from_numpy(self.batching.sizes[work.ids.numpy()])
         did = (sizes, torch.from_numpy(steps), torch.full((len(sizes),), rate, dtype=torch.float64))
         numbers = tuple(value.to(self.device, self.dtype) for value in did)
 
@@ -65,16 +73,16 @@ class Stacked(Simulation):
         return ended
 
     def chunk_personal(self, part: Train, sent: Message, got: Tensor, mine: Message, batch: Batch) -> Model:
-        def judged(sent: Message | None, mine: Message, batch: Batch) -> Model:
+        def one(sent: Message | None, mine: Message, batch: Batch) -> Model:
             return part.personal_model(sent, mine, batch, self.network)
 
-        found: Model = grouped(judged, sent, got, mine, batch)
+        found: Model = grouped(one, sent, got, mine, batch)
         return found
 
     def stepped(self, part: Train, carry: Message, some: tuple[Batch, ...], rate: float) -> Message:
-        """One step of every client: fused where the part only declares descents, as it stands where it is elementwise,
-        by vmap otherwise."""
-        if type(part).step is Train.step:
+        """Take one step of every client: fused where the part only declares descents, on stacked models as it stands
+        where the part is elementwise, by vmap otherwise."""
+        if part.steps_by_descent:
             for descent in part.descents():
                 self.descend(descent, carry, some[descent.batch], rate)
             return carry
@@ -84,8 +92,8 @@ class Stacked(Simulation):
 
     @torch.no_grad()
     def descend(self, descent: Descent, carry: Message, batch: Batch, rate: float) -> None:
-        """`Descent.step`, in place: the carry is this engine's own copy. Without momentum all goes straight into the
-        model, with it into the velocity."""
+        """Do `Descent.step` in place; the carry is this engine's own copy. Without momentum the gradient is added to
+        the model itself, with momentum to the velocity."""
         model, terms, rate = carry[descent.model], descent.terms(), rate * descent.speed
         if descent.momentum:
             into, keep, scale = carry[f"velocity of {descent.model}"], descent.momentum, 1.0
@@ -99,13 +107,15 @@ class Stacked(Simulation):
 
 
 def add(into: Model, model: Model, scale: float) -> None:
-    """into <- into + scale model, in place."""
+    """Do into <- into + scale model, in place."""
     torch._foreach_add_(list(into.values()), [model[name] for name in into], alpha=scale)
 
 
 def grouped(f: Callable[..., Any], sent: Message, got: Tensor, *rest: Any) -> Any:
-    """`f(sent, ...)` of every client by vmap, in the chunk's order: those that were sent something with their message,
-    the others with None. `sent` has rows for the former only, `rest` for all."""
+    """Call `f(sent, ...)` for every client by vmap and return the results in the chunk's order.
+
+    A client of the mask `got` gets its row of `sent`, any other client gets None. `rest` has rows for all clients.
+    """
     if got.all():
         return vmap(f)(sent, *rest)
     alone = vmap(lambda *own: f(None, *own))
@@ -118,7 +128,7 @@ def grouped(f: Callable[..., Any], sent: Message, got: Tensor, *rest: Any) -> An
 
 
 def segments(steps: list[int]) -> list[tuple[int, int, int]]:
-    """(first step, last step + 1, clients still training), for counts in descending order.
+    """Return (first step, last step + 1, clients still training) for step counts in descending order.
 
     5, 5, 2 -> (0, 2, 3), (2, 5, 2)
     """

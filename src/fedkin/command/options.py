@@ -11,6 +11,8 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from fedkin.runs.experiment import Experiment
+
 T = TypeVar("T")
 
 
@@ -20,7 +22,7 @@ def option(text: str, *names: str) -> Any:
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Which samples, divided how. The names are those of `Data`, but for a few that say too little."""
+    """Which samples, and how they are divided. The names are those of `Data`, but for a few that say too little."""
 
     partition: Annotated[
         str | None, option("Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ...")
@@ -43,8 +45,8 @@ class DataOptions:
     client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.")] = None
     target_column: Annotated[str | None, option("Own data: the column of the class.")] = None
 
-    def given(self) -> dict[str, Any]:
-        """What was said, by the names of `Data`."""
+    def of_data(self) -> dict[str, Any]:
+        """Return what was said of the data, by the names of `Data`."""
         names = {
             "data_seed": "seed",
             "server_validation": "server",
@@ -57,7 +59,7 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class PlayOptions:
-    """How much is run, where, and how it is shown."""
+    """How much is run, where, and how the result is shown."""
 
     rounds: Annotated[int | None, option("Number of rounds. [100]")] = None
     seeds: Annotated[
@@ -78,7 +80,7 @@ class PlayOptions:
 
 @dataclass(frozen=True)
 class PresetOptions(PlayOptions):
-    """Of a preset all else is given."""
+    """The options of a preset, which fixes everything else."""
 
     rounds: Annotated[int | None, option("Number of rounds of every row. [the preset's]")] = None
     seeds: Annotated[str | None, option("How many seeds (3: 0, 1, 2) or which (0,5,7). [the preset's]")] = None
@@ -89,7 +91,7 @@ class PresetOptions(PlayOptions):
 
 @dataclass(frozen=True)
 class RunOptions(PlayOptions, DataOptions):
-    """Everything else about a run."""
+    """All options of a run. An option that is named as a field of `Experiment` sets that field."""
 
     data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
     model: Annotated[
@@ -125,17 +127,16 @@ class RunOptions(PlayOptions, DataOptions):
         ),
     ] = None
 
-    def given_plainly(self) -> dict[str, Any]:
-        """What was said of the experiment's own fields."""
-        names = ("model", "rounds", "engine", "evaluate_every", "threads", "chunk", "device")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        kinds = None if self.score is None else [kind.strip() for kind in self.score.split(",")]
-        given |= {"heterogeneity": True} if self.heterogeneity else {}
-        return given | ({} if kinds is None else {"score": kinds})
+    def of_experiment(self) -> dict[str, Any]:
+        """Return what was said of the experiment's own fields; an option of a field's name sets that field."""
+        names = [entry.name for entry in fields(Experiment) if entry.name in self.__dict__ and entry.name != "data"]
+        values = {name: getattr(self, name) for name in names}
+        said = {name: value for name, value in values.items() if value is not None and value is not False}
+        return said | ({"score": [kind.strip() for kind in said["score"].split(",")]} if "score" in said else {})
 
 
 def shared(kind: type[T]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command whose last parameter is `kind` gets each of its fields as an option of its own."""
+    """Give a command, whose last parameter is a `kind`, each field of `kind` as an option of its own."""
     hints = get_type_hints(kind, include_extras=True)
 
     def lifted(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,8 +1,8 @@
-"""Arms side by side, each in a process of its own, which is used again for the next one.
+"""Plays the runs of a plan side by side, each in a process that is used again for the next run.
 
-The command and a process talk through a pipe that only these two have. Down go arms, and the word to stop; up come what
-is heard and warned of while an arm is played, and how it ended. Nothing else is shared: a queue or a lock of all could
-be left broken by a process that is killed.
+The command and a process talk through a pipe that only these two have. The command sends runs, and the word to stop; the
+process sends the record of every round, warnings, and how a run ended. They share nothing else, because a process that
+is killed could leave a common queue or lock broken.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from threading import Thread
 
-from fedkin import compare
-from fedkin.compare import Arm, Loaded
+from fedkin.callback import Callback, Record
+from fedkin.comparison.plan import Loaded, Planned
+from fedkin.comparison.sequence import Watching, nobody, play_in_sequence
 from fedkin.data import Data
-from fedkin.play import Listener, Tick
 
 GLANCE = 0.1  # seconds between two looks whether to stop
-STOP = None  # instead of an arm: finish the round, save, and end
+STOP = None  # sent instead of a run: finish the round, save, and end
 
 
 class Killed(Exception):
-    """A process ended before its arm did."""
+    """A process ended before its run did."""
 
 
-def play(
-    plan: list[Arm],
+def play_side_by_side(
+    runs: list[Planned],
     jobs: int,
     loaded: Loaded,
     *,
     resume: bool = False,
-    listener: Callable[[Arm, int, int], Listener | None] = lambda *_: None,
+    watching: Watching = nobody,
     warn: Callable[[str], None] = print,
     stopping: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Run every arm that is not done, up to `jobs` at a time; False if it was stopped on the way."""
-    waiting = deque((number, arm) for number, arm in enumerate(plan, 1) if not arm.done)
+    """Play every run that is not done, up to `jobs` at a time; returns False if some were stopped on the way."""
+    waiting = deque((number, one) for number, one in enumerate(runs, 1) if not one.done)
     jobs = min(jobs, len(waiting))
-    if jobs > 1 and not all(travels(arm) for _, arm in waiting):
+    if jobs > 1 and not all(travels(one) for _, one in waiting):
         warn("Data and modules handed over in Python stay in their process, so the arms run one after another.")
         jobs = 1
     if jobs < 2:
-        return compare.play(plan, loaded, resume=resume, listener=listener, warn=warn)
-    Crew(waiting, jobs, len(plan), resume, listener, warn).play(stopping)
-    return all(arm.done for arm in plan)
+        return play_in_sequence(runs, loaded, resume=resume, watching=watching, warn=warn)
+    Crew(waiting, jobs, len(runs), resume, watching, warn).play(stopping)
+    return all(one.done for one in runs)
 
 
-def travels(arm: Arm) -> bool:
-    """Whether another process can find by name what this arm needs."""
-    return isinstance(arm.experiment.data, Data) and isinstance(arm.experiment.model, str)
+def travels(one: Planned) -> bool:
+    """Whether another process can find by name what this run needs."""
+    return isinstance(one.experiment.data, Data) and isinstance(one.experiment.model, str)
 
 
 # in the command
@@ -65,28 +65,28 @@ def travels(arm: Arm) -> bool:
 
 @dataclass
 class Worker:
-    """A process, and the arm it plays."""
+    """A process, the run it plays, and who is told of that run's rounds."""
 
     process: SpawnProcess
     line: Connection
-    arm: Arm
-    ear: Listener | None
+    planned: Planned
+    callback: Callback | None
 
 
 class Crew:
-    """The processes that play the arms of a plan."""
+    """The processes that play the runs of a plan."""
 
     def __init__(
         self,
-        waiting: deque[tuple[int, Arm]],
+        waiting: deque[tuple[int, Planned]],
         jobs: int,
         of: int,
         resume: bool,
-        listener: Callable[[Arm, int, int], Listener | None],
+        watching: Watching,
         warn: Callable[[str], None],
     ):
         self.waiting, self.jobs, self.of, self.resume = waiting, jobs, of, resume
-        self.listener, self.warn = listener, warn
+        self.watching, self.warn = watching, warn
         self.busy: list[Worker] = []
         self.idle: list[Worker] = []
         self.killed: list[str] = []
@@ -94,8 +94,10 @@ class Crew:
         self.told = False  # to stop
 
     def play(self, stopping: Callable[[], bool]) -> None:
-        """An error in one arm stops the others after their round, and is raised; where a process was killed the others
-        play on with all that is left, and it is said at the end."""
+        """Play all runs. An error in one of them stops the others after their round, and is raised at the end.
+
+        Where a process was killed, the other processes play what is left, and the kill is reported at the end.
+        """
         try:
             for _ in range(self.jobs):
                 self.hire()
@@ -118,16 +120,16 @@ class Crew:
             raise Killed(f"{' '.join(self.killed)} All else is saved.")
 
     def hire(self) -> None:
-        """Start a process with the next arm."""
-        number, arm = self.waiting.popleft()
+        """Start a process with the next run."""
+        number, one = self.waiting.popleft()
         context = get_context("spawn")  # torch does not survive a fork
         here, there = context.Pipe()
         process = context.Process(target=work, args=(there, self.resume), daemon=True)
-        with threads(arm.experiment.threads or 1), without_interrupts():
+        with threads(one.experiment.threads or 1), without_interrupts():
             process.start()
         there.close()
-        self.busy.append(Worker(process, here, arm, self.listener(arm, number, self.of)))
-        here.send(arm)
+        self.busy.append(Worker(process, here, one, self.watching(one, number, self.of)))
+        here.send(one)
 
     def hear(self, worker: Worker) -> None:
         """Take one message of a process."""
@@ -136,8 +138,8 @@ class Crew:
         except (EOFError, OSError):
             self.lose(worker)
             return
-        if word == "tick" and worker.ear:
-            worker.ear(value)
+        if word == "record" and worker.callback:
+            worker.callback.recorded(value)
         elif word == "warn":
             self.warn(value)
         elif word == "end":
@@ -147,26 +149,26 @@ class Crew:
             self.release(worker)
 
     def release(self, worker: Worker) -> None:
-        """Give a process that has ended an arm the next one, or let it go."""
+        """Give a process that has ended a run the next one, or let the process go."""
         if not self.waiting:
             self.busy.remove(worker)
             self.idle.append(worker)
             worker.line.close()
             return
-        number, worker.arm = self.waiting.popleft()
-        worker.ear = self.listener(worker.arm, number, self.of)
+        number, worker.planned = self.waiting.popleft()
+        worker.callback = self.watching(worker.planned, number, self.of)
         with suppress(OSError):  # if it was killed just now, that is heard next
-            worker.line.send(worker.arm)
+            worker.line.send(worker.planned)
 
     def lose(self, worker: Worker) -> None:
-        """A process has ended without a word. It is not replaced, for it may be memory that is short."""
+        """Note that a process has ended without a word. It is not replaced, because memory may be short."""
         self.busy.remove(worker)
         self.idle.append(worker)
         worker.process.join()
         code = worker.process.exitcode or 0
         how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
         why = ", perhaps for lack of memory" if code == -signal.SIGKILL else ""
-        self.killed.append(f"The process of {worker.arm.name} {how}{why}.")
+        self.killed.append(f"The process of {worker.planned.name} {how}{why}.")
         if self.busy:
             self.warn(f"{self.killed[-1]} The others go on.")
 
@@ -210,13 +212,13 @@ def without_interrupts() -> Iterator[None]:
 
 
 def work(line: Connection, resume: bool) -> None:
-    """Play the arms that come, until something else does or the command is gone."""
+    """Play the runs that the command sends, until it sends something else or is gone."""
     Thread(target=end_with_the_command, daemon=True).start()
     loaded = Loaded()
     with suppress(EOFError, OSError):
-        while isinstance(arm := line.recv(), Arm):
-            line.send(("end", played(arm, line, loaded, resume)))
-    os._exit(0)  # all is written, and to take torch apart takes seconds
+        while isinstance(one := line.recv(), Planned):
+            line.send(("end", played(one, line, loaded, resume)))
+    os._exit(0)  # everything is written, and taking torch apart takes seconds
 
 
 def end_with_the_command() -> None:
@@ -227,20 +229,27 @@ def end_with_the_command() -> None:
         os._exit(1)
 
 
-def played(arm: Arm, line: Connection, loaded: Loaded, resume: bool) -> Exception | None:
-    """Play one arm; the error it ended with, if any."""
+@dataclass(frozen=True)
+class Sender(Callback):
+    """Sends every round's record to the command, and stops the run when the command sends anything."""
 
-    def heard(tick: Tick) -> bool:
-        line.send(("tick", tick))
-        return not line.poll()  # all that comes while an arm is played is the word to stop
+    line: Connection
+
+    def recorded(self, record: Record) -> bool:
+        self.line.send(("record", record.brief()))
+        return not self.line.poll()  # all that comes while a run is played is the word to stop
+
+
+def played(one: Planned, line: Connection, loaded: Loaded, resume: bool) -> Exception | None:
+    """Play one run; returns the error it ended with, if any."""
 
     def warn(sentence: str) -> None:
         line.send(("warn", sentence))
 
     try:
-        compare.play([arm], loaded, resume=resume, listener=lambda *_: heard, warn=warn)
+        play_in_sequence([one], loaded, resume=resume, watching=lambda *_: Sender(line), warn=warn)
     except Exception as error:
-        error.add_note(f"\nIn the process of {arm.name}:\n{traceback.format_exc()}")
+        error.add_note(f"\nIn the process of {one.name}:\n{traceback.format_exc()}")
         return sendable(error)
     return None
 

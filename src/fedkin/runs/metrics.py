@@ -155,45 +155,16 @@ def every_round(lines: list[dict[str, Any]], kind: str, average: str) -> list[fl
     return found
 
 
-def filtered(irrelevant: np.ndarray, kept: np.ndarray, divergence: np.ndarray | None) -> dict[str, float | None]:
-    """How well a filter found the irrelevant clients among those that replied: those with weight 0 are what it found.
-    The AUC is of the divergences: the share of pairs (irrelevant, relevant) in which the former has the larger one."""
-    found = kept == 0
-    hits, truth = int((found & irrelevant).sum()), int(irrelevant.sum())
-    precision = hits / int(found.sum()) if found.any() else None
-    recall = hits / truth if truth else None
-    return {
-        "precision": precision,
-        "recall": recall,
-        "f1": 2 * hits / (int(found.sum()) + truth) if truth else None,
-        "auc": None if divergence is None else auc(irrelevant, divergence),
-    }
+def no_participation(n: int) -> dict[str, np.ndarray]:
+    """Return the participation of n clients before round 1."""
+    return {name: np.zeros(n, dtype=np.int64) for name in ("selected", "replied", "left_out")}
 
 
-def auc(irrelevant: np.ndarray, divergence: np.ndarray) -> float | None:
-    """The share of pairs that are in order, ties counting half; what is not a number counts as infinite."""
-    from scipy.stats import rankdata  # takes a second to import
-
-    bad = int(irrelevant.sum())
-    good = len(irrelevant) - bad
-    if not bad or not good:
-        return None
-    ranks = rankdata(np.where(np.isnan(divergence), np.inf, divergence))
-    return float((ranks[irrelevant].sum() - bad * (bad + 1) / 2) / (bad * good))
-
-
-def gap(sizes: np.ndarray, common: np.ndarray, personal: np.ndarray) -> float:
-    """Gamma (8): how much lower the clients' training losses are with their own models than with the common one."""
-    return float(np.average(common - personal, weights=sizes))
-
-
-def skew(sizes: np.ndarray, kept: np.ndarray, local: np.ndarray, personal: np.ndarray) -> float | None:
-    """rho (9): the mean of F_k(omega_k) - F_k(beta_k) over the clients that count, by that over all that replied; 1 if
-    who counts has nothing to do with it. None where the latter is nothing."""
-    excess = local - personal
-    weights = sizes * kept
-    whole = float(np.average(excess, weights=sizes))
-    return float(np.average(excess, weights=weights)) / whole if weights.sum() > 0 and whole > 1e-12 else None
+def add_participation(counts: dict[str, np.ndarray], ids: np.ndarray, kept: np.ndarray) -> None:
+    """Count one round, in place: who was selected, who of them replied, and whose update counted for nothing."""
+    counts["selected"][ids] += 1
+    counts["replied"][ids[~np.isnan(kept)]] += 1
+    counts["left_out"][ids[kept == 0]] += 1
 
 
 OBSERVED = ("filter", "train", "heterogeneity", "select")

@@ -1,0 +1,52 @@
+"""Whoever wants to know what happens in a run is a callback: the recorder, the progress display, a tracker of yours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedkin.engines.engine import Score
+from fedkin.messages import Kin
+
+
+@dataclass(frozen=True)
+class Record:
+    """One round as the record has it. `line` is what rounds.jsonl says of the round."""
+
+    round: int
+    rounds: int  # of the whole run
+    trained: int  # clients that trained in this round
+    line: dict[str, Any]
+    selected: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))  # (m,)
+    weights: Tensor = field(default_factory=lambda: torch.zeros(0))  # (m,) how far each update counted; nan: no reply
+    scores: dict[str, Score] | None = None  # by kind, on scored rounds
+    kin: Kin | None = None  # who learned from whom, on the rounds whose pictures are kept
+    marks: dict[str, Tensor] = field(default_factory=dict)  # what parts think of each client, on those rounds too
+
+    @property
+    def accuracy(self) -> dict[str, dict[str, float | None]] | None:
+        """The macro and micro accuracies by kind; None on rounds that were not scored."""
+        return self.line.get("accuracy")
+
+    @property
+    def dropped(self) -> list[int]:
+        """The clients whose training or upload was not finite."""
+        return self.line.get("dropped", [])
+
+    def brief(self) -> Record:
+        """Return the record without its tensors, for another process."""
+        return replace(self, selected=self.selected[:0], weights=self.weights[:0], scores=None, kin=None, marks={})
+
+
+class Callback:
+    """Is told what happens in a run. Every function does nothing unless a subclass redefines it."""
+
+    def recorded(self, record: Record) -> bool | None:
+        """Called after every round, when it was scored and recorded. False asks the run to stop after this round."""
+        return None
+
+    def saved(self, round: int) -> None:
+        """Called when a checkpoint of this round lies on the disk."""

@@ -1,0 +1,1 @@
+"""The command line: its options, its progress display and its commands."""

@@ -1,0 +1,132 @@
+"""What a user sees while runs are played: bars on a terminal, plain lines elsewhere; and Ctrl-C that loses nothing."""
+
+from __future__ import annotations
+
+import signal
+import time
+from types import FrameType, TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from fedkin.callback import Callback, Record
+from fedkin.comparison.plan import Planned
+
+QUIET_SECONDS = 5.0  # between two plain lines of a run, at least ...
+LINES = 0.05  # ... and this part of its time
+
+
+class Progress:
+    """Shows every run of a plan. The first Ctrl-C finishes the round and saves; the second gives up at once."""
+
+    def __init__(self, screen: Console, runs: list[Planned]):
+        self.screen, self.runs, self.stopping = screen, runs, False
+        self.said: set[str] = set()
+        self.whole: TaskID | None = None
+        self.bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[seen]}"),
+            TimeRemainingColumn(),
+            console=screen,
+            transient=True,
+        )
+
+    def __enter__(self) -> Progress:
+        try:
+            self.before: Any = signal.signal(signal.SIGINT, self.interrupted)
+        except ValueError:  # not the main thread
+            self.before = None
+        if self.screen.is_terminal:
+            self.bar.start()
+            if len(self.runs) > 1:
+                rounds = [one.experiment.rounds for one in self.runs]
+                done = sum(one.experiment.rounds for one in self.runs if one.done)
+                self.whole = self.bar.add_task(f"all {len(rounds)} runs", total=sum(rounds), completed=done, seen="")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.screen.is_terminal:
+            self.bar.stop()
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)
+
+    def interrupted(self, number: int, frame: FrameType | None) -> None:
+        if self.stopping:
+            raise KeyboardInterrupt
+        self.stopping = True
+        self.warn("Finishing this round, then saving. Press Ctrl-C again to stop at once.")
+
+    def warn(self, sentence: str) -> None:
+        """Print a sentence once, however many runs say it."""
+        if sentence not in self.said:
+            self.said.add(sentence)
+            self.screen.print(sentence, style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+    def say(self, words: str) -> None:
+        self.screen.print(words, highlight=False, markup=False, soft_wrap=True)
+
+    def watching(self, planned: Planned, number: int, of: int) -> RunProgress:
+        """Return a callback that shows one run."""
+        return RunProgress(self, planned, number, of)
+
+
+class RunProgress(Callback):
+    """Shows one run. Its bar goes when the run is done, and a line stays."""
+
+    def __init__(self, progress: Progress, planned: Planned, number: int, of: int):
+        self.progress, self.name = progress, planned.name
+        self.title = planned.name + (f" ({number}/{of})" if of > 1 else "")
+        self.bar: TaskID | None = None
+        if progress.screen.is_terminal:
+            self.bar = progress.bar.add_task(self.title, total=planned.experiment.rounds, seen="")
+        self.accuracy = ""
+        self.start = self.shown = self.began = time.monotonic()
+        self.clients = self.first = self.before = 0
+
+    def recorded(self, record: Record) -> bool:
+        now, progress = time.monotonic(), self.progress
+        if record.accuracy:
+            self.accuracy = headline(record.accuracy)
+        if record.dropped:
+            lost = f"{len(record.dropped)} uploads were not finite and count for nothing."
+            progress.warn(f"{self.name}, round {record.round}: {lost}")
+        words = f"{self.accuracy} {self.speed(record, now):,.0f} clients/s"
+        if self.bar is not None:
+            progress.bar.update(self.bar, completed=record.round, seen=words)
+        if progress.whole is not None:
+            progress.bar.advance(progress.whole, record.round - self.before)
+        self.before = record.round
+        left = (now - self.began) / max(1, record.round - self.first) * (record.rounds - record.round)
+        said = f"{self.title}: round {record.round}/{record.rounds} {words}"
+        if record.round == record.rounds:
+            if self.bar is not None:
+                progress.bar.remove_task(self.bar)
+            progress.say(f"{said}, {now - self.start:.1f} s")
+        elif self.bar is None and now - self.shown > max(QUIET_SECONDS, LINES * (now - self.start + left)):
+            self.shown = now
+            progress.say(f"{said}, about {left:.0f} s left")
+        return not progress.stopping
+
+    def speed(self, record: Record, now: float) -> float:
+        """Return the clients trained a second; what came before the first round is no guide to the others."""
+        if self.first:
+            self.clients += record.trained
+            return self.clients / max(now - self.began, 1e-9)
+        self.first, self.began, self.shown = record.round, now, now
+        return record.trained / max(now - self.start, 1e-9)
+
+
+def headline(accuracy: dict[str, dict[str, float | None]]) -> str:
+    """Return the accuracies that a person looks at, labelled."""
+    shown = [
+        f"{kind} {values['micro']:.3f}"
+        for kind, values in accuracy.items()
+        if "/" not in kind and values["micro"] is not None
+    ]
+    return "micro " + ", ".join(shown) if shown else ""

@@ -1,0 +1,41 @@
+"""Plays the runs of a plan one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fedkin.callback import Callback
+from fedkin.comparison.plan import Loaded, Planned
+from fedkin.runs.session import run
+
+Watching = Callable[[Planned, int, int], Callback | None]  # (run, its number, of how many) -> who is told of its rounds
+
+
+def nobody(planned: Planned, number: int, of: int) -> None:
+    """Tell nobody."""
+
+
+def play_in_sequence(
+    runs: list[Planned],
+    loaded: Loaded,
+    *,
+    resume: bool = False,
+    watching: Watching = nobody,
+    warn: Callable[[str], None] = print,
+) -> bool:
+    """Play every run that is not done; returns False if one of them was stopped on the way."""
+    for number, one in enumerate(runs, 1):
+        if one.done:
+            continue
+        callback = watching(one, number, len(runs))
+        result = run(
+            one.experiment,
+            one.folder.path,
+            resume=resume and one.folder.begun,
+            callbacks=[] if callback is None else [callback],
+            warn=warn,
+            federation=loaded(one.experiment),
+        )
+        if not result.finished:
+            return False
+    return True

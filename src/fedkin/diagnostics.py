@@ -1,0 +1,135 @@
+"""What the record of a round says beyond accuracies.
+
+How well a filter found the irrelevant clients, how heterogeneous the clients are, and what parts think of each client.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedkin.engines.engine import Engine, Score
+from fedkin.evaluate import personal_models
+from fedkin.log import Log
+from fedkin.messages import Task
+from fedkin.parts import Method
+from fedkin.round import State
+
+Numbers = dict[str, dict[str, float | None]]
+
+
+def marks(method: Method, state: State, log: Log) -> dict[str, Tensor]:
+    """Return what select and keep think of every client, as '<part>/<name>'; keep's only of clients that replied."""
+    found = {f"select/{name}": value.cpu() for name, value in method.select.marks(state.select).items()}
+    replied = log.selected[log.replied]
+    for name, value in method.keep.marks(state.keep).items():
+        known = value.cpu()  # (n,)
+        found[f"keep/{name}"] = torch.full_like(known, torch.nan).index_copy(0, replied, known[replied])
+    return found
+
+
+def filter_quality(method: Method, engine: Engine, state: State, log: Log) -> Numbers:
+    """Return how well the keep part found the irrelevant clients in this round, where it is known who they are."""
+    if engine.irrelevant is None or not method.keep.needs.replies:
+        return {}
+    ids, kept = log.selected[log.replied], log.weights[log.replied]
+    divergence = method.keep.marks(state.keep).get("divergence")
+    scores = None if divergence is None else divergence[ids].numpy()
+    return {"filter": filtered(engine.irrelevant[ids].numpy(), kept.numpy(), scores)}
+
+
+def relevant_loss(method: Method, task: Task, engine: Engine, state: State) -> Numbers:
+    """Return the training loss of the relevant clients, whose labels are right, where it is known who they are."""
+    if engine.irrelevant is None:
+        return {}
+    score = training_score(method, task, engine, state, (~engine.irrelevant).nonzero()[:, 0])
+    return {"train": {"relevant_loss": mean_loss(score)}}
+
+
+def heterogeneity(method: Method, task: Task, engine: Engine, state: State, log: Log) -> Numbers:
+    """Return PFedRe's gap Gamma and skew rho (definitions 2 and 3) at the models of this round.
+
+    Gamma compares the common model with the personal ones, rho says whose updates counted. Both need training losses,
+    which only a simulation knows.
+    """
+    everyone, sizes = torch.arange(task.n), task.sizes.double()
+    personal = personal_training_score(method, task, engine, state, everyone).mean_loss
+    gamma = rho = None
+    if method.collaborate.model(state.collaborate) is not None:
+        common = training_score(method, task, engine, state, everyone).mean_loss
+        gamma = gap(sizes.numpy(), common.numpy(), personal.numpy())
+    if log.reply is not None and "model" in log.reply.upload and log.replied.any():
+        ids, kept = log.selected[log.replied], log.weights[log.replied].double()
+        local = engine.score(log.reply.upload["model"], log.reply.ids, "train").mean_loss
+        rho = skew(sizes[ids].numpy(), kept.numpy(), local.numpy(), personal[ids].numpy())
+    return {"heterogeneity": {"gap": gamma, "skew": rho}}
+
+
+def training_score(method: Method, task: Task, engine: Engine, state: State, ids: Tensor) -> Score:
+    """Score the common model, or else each client's personal model, on the training samples of these clients."""
+    common = method.collaborate.model(state.collaborate)
+    if common is None:
+        return personal_training_score(method, task, engine, state, ids)
+    score = engine.score_one(common, "train")
+    return Score(score.correct[ids], score.loss[ids], score.count[ids])
+
+
+def personal_training_score(method: Method, task: Task, engine: Engine, state: State, ids: Tensor) -> Score:
+    """Score these clients' personal models on their training samples."""
+    return engine.score(personal_models(method, task, engine, state, ids), ids, "train", method.train)
+
+
+def mean_loss(score: Score) -> float | None:
+    """Return the mean loss over all samples; None where it is not finite."""
+    value = float(score.loss.sum() / score.count.sum().double())
+    return value if np.isfinite(value) else None
+
+
+# the numbers themselves
+
+
+def filtered(irrelevant: np.ndarray, kept: np.ndarray, divergence: np.ndarray | None) -> dict[str, float | None]:
+    """Return precision, recall, F1 and AUC of a filter over the clients that replied.
+
+    The filter found the clients whose update has weight 0. The AUC is of the divergences: the share of pairs
+    (irrelevant, relevant) in which the irrelevant client has the larger one.
+    """
+    found = kept == 0
+    hits, truth = int((found & irrelevant).sum()), int(irrelevant.sum())
+    precision = hits / int(found.sum()) if found.any() else None
+    recall = hits / truth if truth else None
+    return {
+        "precision": precision,
+        "recall": recall,
+        "f1": 2 * hits / (int(found.sum()) + truth) if truth else None,
+        "auc": None if divergence is None else auc(irrelevant, divergence),
+    }
+
+
+def auc(irrelevant: np.ndarray, divergence: np.ndarray) -> float | None:
+    """Return the share of pairs that are in order. Ties count half; a divergence that is nan counts as infinite."""
+    from scipy.stats import rankdata  # takes a second to import
+
+    bad = int(irrelevant.sum())
+    good = len(irrelevant) - bad
+    if not bad or not good:
+        return None
+    ranks = rankdata(np.where(np.isnan(divergence), np.inf, divergence))
+    return float((ranks[irrelevant].sum() - bad * (bad + 1) / 2) / (bad * good))
+
+
+def gap(sizes: np.ndarray, common: np.ndarray, personal: np.ndarray) -> float:
+    """Return Gamma (8): how much lower the training losses are with personal models than with the common one."""
+    return float(np.average(common - personal, weights=sizes))
+
+
+def skew(sizes: np.ndarray, kept: np.ndarray, local: np.ndarray, personal: np.ndarray) -> float | None:
+    """Return rho (9): the mean of F_k(omega_k) - F_k(beta_k) over the clients that count, divided by that over all.
+
+    It is 1 if who counts has nothing to do with that difference, and None where the divisor is nothing.
+    """
+    excess = local - personal
+    weights = sizes * kept
+    whole = float(np.average(excess, weights=sizes))
+    return float(np.average(excess, weights=weights)) / whole if weights.sum() > 0 and whole > 1e-12 else None

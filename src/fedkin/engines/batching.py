@@ -1,0 +1,150 @@
+"""Which client uses which of its samples in which step, and the batches made of them.
+
+Batches, dropout masks and picked rows are keyed by (seed, purpose, round, client): they are the same on every engine,
+whatever the chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedkin.core import batches, rng, tree
+from fedkin.core.tree import Batch, Message
+from fedkin.data.federation import Federation
+from fedkin.engines.network import MASK, Network
+from fedkin.errors import require
+from fedkin.parts import Train
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One local pass of a chunk of clients: which samples each client uses in each batch."""
+
+    ids: Tensor  # (m,)
+    steps: np.ndarray  # (m,) int64
+    rows: Tensor  # (K, m, width) rows of the federation's samples, for every batch
+    count: np.ndarray  # (K, m) how many of these rows are real
+    dropout: np.ndarray  # random streams, (m,) uint64
+    picks: np.ndarray  # random streams, (m,) uint64
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What all clients sent before round 1, as rows."""
+
+    message: Message
+    ends: np.ndarray  # (n + 1,) client i sent the rows ends[i] to ends[i + 1]
+
+    def picked(self, ids: np.ndarray, draw: np.ndarray, own: bool) -> np.ndarray:
+        """Return a random row for each of these clients; with `own` it may be a row that the client sent itself."""
+        first, last = self.ends[ids], self.ends[ids + 1]
+        others = self.ends[-1] - (0 if own else last - first)
+        at: np.ndarray = (draw * others).astype(np.int64)  # (m,)
+        return at if own else np.where(at < first, at, at + last - first)
+
+
+class Batching:
+    """The samples of a federation on one device, and the batches that clients take from them."""
+
+    def __init__(self, federation: Federation, dtype: torch.dtype, device: torch.device, seed: int):
+        self.federation, self.seed, self.device = federation, seed, device
+        self.x = federation.x.to(device, dtype if federation.x.is_floating_point() else federation.x.dtype)
+        self.y = federation.y.to(device)
+        self.sizes = federation.train.sizes.numpy()
+        self.starts = federation.train.start.numpy()
+        self.train_rows = federation.train.rows.to(device)
+        self.dtype = dtype
+        self.pool: Pool | None = None
+
+    def prepare(self, part: Train) -> tuple[int, int]:
+        """Fill the pool with what `part.prepare` gives for every client; returns its size in numbers and in bytes."""
+        sent = []
+        for client in range(self.federation.n):
+            mine = self.train_rows[self.starts[client] : self.starts[client + 1]]
+            message = part.prepare(self.x[mine], self.y[mine], self.federation.classes)
+            if message is None:
+                return 0, 0
+            sent.append(message)
+        rows = [len(next(iter(next(iter(message.values())).values()))) for message in sent]
+        joined = {name: tree.joined([message[name] for message in sent]) for name in sent[0]}
+        self.pool = Pool(joined, np.cumsum([0, *rows]))
+        require(part.picks_own or len(sent) > 1, "With one client there are no averages of others; set train.own=true.")
+        return tree.size(joined.values())
+
+    def pooled(self, m: int) -> Message:
+        """Return the pool as it reaches each of m clients, stacked; empty where nothing was prepared."""
+        return {} if self.pool is None else tree.each(lambda model: tree.repeated(model, m), self.pool.message)
+
+    def steps(self, part: Train, ids: Tensor) -> np.ndarray:
+        """Return how many steps each of these clients takes in a round."""  # (m,) int64
+        return batches.number(self.sizes[ids.numpy()], part.batch, part.steps, part.epochs, part.batches_per_step)
+
+    def chunks(self, part: Train, ids: Tensor, most: int) -> Iterator[Tensor]:
+        """Yield the clients in chunks of at most `most`, those with the most steps first."""
+        order = np.argsort(-self.steps(part, ids), kind="stable")
+        yield from ids[torch.from_numpy(order)].split(most)
+
+    def planned(self, part: Train, round: int, ids: Tensor) -> Pass:
+        """Plan the local pass of these clients in a round."""
+        who = ids.numpy()
+        plan = batches.planned(
+            self.sizes[who],
+            rng.keys(self.seed, "batches", round, who),
+            round,
+            part.batch,
+            part.steps,
+            part.epochs,
+            part.sampler,
+            part.batches_per_step,
+        )
+        rows = torch.from_numpy(np.ascontiguousarray((plan.rows + self.starts[who][:, None, None]).swapaxes(0, 1)))
+        return Pass(
+            ids,
+            plan.batches // part.batches_per_step,
+            self.train_rows[rows.to(self.device)],
+            plan.count.T,
+            rng.keys(self.seed, "dropout", round, who),
+            rng.keys(self.seed, "picks", round, who),
+        )
+
+    def batch(self, work: Pass, number: int, live: slice, network: Network, part: Train) -> Batch:
+        """Return batch `number` of the clients in `live`, stacked, with what `part` picks and the dropout masks."""
+        result = self.samples(work, number, live)
+        if part.picks is not None:
+            assert self.pool is not None
+            draw = rng.uniform(work.picks[live], number, 1)[:, 0]
+            rows = self.pool.picked(work.ids[live].numpy(), draw, part.picks_own)
+            at = torch.from_numpy(rows).to(self.device)
+            result |= {f"picked {name}": value[at] for name, value in self.pool.message[part.picks].items()}
+        return result | self.masks(work.dropout[live], number, work.rows.shape[2], network)
+
+    def samples(self, work: Pass, number: int, live: slice) -> Batch:
+        """Return the samples of batch `number`, stacked; with a 'weight' only where some batch is not full."""
+        rows, count = work.rows[number, live], work.count[number, live]  # (m, width), (m,)
+        width = rows.shape[1]
+        result: Batch = {"x": picked(self.x, rows), "y": picked(self.y, rows)}
+        if (count < width).any():
+            result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
+        return result
+
+    def masks(self, streams: np.ndarray, number: int, width: int, network: Network) -> Batch:
+        """Return the dropout masks of batch `number`. Every client draws a full batch, whatever its chunk's width."""
+        result: Batch = {}
+        total = sum(int(np.prod(shape)) for shape in network.masks.values())
+        start = number * total
+        for name, shape in network.masks.items():
+            size, p = int(np.prod(shape)), network.dropouts[name]
+            keep = (rng.uniform(streams, start, size) >= p).reshape(len(streams), *shape)[:, :width]
+            result[MASK + name] = torch.from_numpy(keep).to(self.device, self.dtype) / max(1.0 - p, 1e-12)
+            start += size
+        return result
+
+
+def picked(values: Tensor, rows: Tensor) -> Tensor:
+    """Return `values[rows]`. index_select copies whole rows, several times faster than indexing by a matrix."""
+    return values.index_select(0, rows.reshape(-1)).view(*rows.shape, *values.shape[1:])

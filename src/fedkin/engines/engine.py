@@ -1,0 +1,116 @@
+"""What every engine does. An engine holds the clients: it lets them train, and it scores models on their samples.
+
+`round.py`, `evaluate.py` and a run ask an engine for nothing but what stands in `Engine`. Clients are numbered from 0 to
+n - 1; `ids` are ascending client numbers. A stacked model has one row for each of the `ids` it comes with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from torch import Tensor
+
+from fedkin.messages import Message, Model, Reply, Sent, Task
+from fedkin.parts import Train
+
+Split = Literal["train", "test", "validation"]  # the parts of a client's own samples
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many of each client's samples were classified rightly, and their summed loss."""
+
+    correct: Tensor  # (m,) int64
+    loss: Tensor  # (m,) float64, summed over samples
+    count: Tensor  # (m,) int64
+
+    @property
+    def accuracy(self) -> Tensor:
+        """The accuracy of each client; nan for a client without samples."""  # (m,) float64
+        return self.correct.double() / self.count.double()
+
+    @property
+    def mean_loss(self) -> Tensor:
+        """The mean loss of each client's samples; 0 for a client without samples."""  # (m,) float64
+        return self.loss / self.count.clamp(min=1)
+
+
+class Engine(Protocol):
+    """Holds the clients, their samples and their private slots."""
+
+    chunk: int  # how many clients train at once; recorded, because it decides the last digits
+    splits: tuple[Split, ...]  # which splits the clients have samples in
+    has_common_test: bool  # whether there is a test set that belongs to no client
+    irrelevant: Tensor | None  # (n,) bool: which clients are irrelevant, where the scenario knows it; for the record only
+
+    def task(self, rounds: int) -> Task:
+        """Return what the server knows of the problem in a run of so many rounds."""
+        ...
+
+    def prepare(self, part: Train) -> tuple[int, int]:
+        """Let every client send what `part.prepare` says, once, before round 1.
+
+        Returns how many numbers, and how many bytes, all clients sent together.
+        """
+        ...
+
+    def survey(self, part: Train, sent: Sent, ids: Tensor, reports: tuple[str, ...]) -> Reply:
+        """Ask these clients for reports on what they are sent. Nobody trains; the reply has no upload."""
+        ...
+
+    def current(self, ids: Tensor, slot: str) -> Model:
+        """Return the models that these clients show now: their private slot of this name, stacked."""
+        ...
+
+    def train(
+        self,
+        part: Train,
+        sent: Sent,
+        ids: Tensor,
+        round: int,
+        uploads: Tensor | None = None,
+        reports: tuple[str, ...] = (),
+        keep: bool = True,
+    ) -> Reply:
+        """Let these clients train for one round, from what they were sent or, if nothing, from what they hold.
+
+        The reply has the uploads of the clients in `uploads` (by default all of `ids`), sorted by client, with the
+        numbers named in `reports`. With `keep=False` the clients' private slots stay as they were.
+        """
+        ...
+
+    def personal(self, part: Train, sent: Sent, ids: Tensor, round: int) -> Model:
+        """Return the personal models of these clients, stacked, as `part.personal_model` says. Nothing is trained."""
+        ...
+
+    def score(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Score:
+        """Score each client's own model on its own samples of a split.
+
+        `part` says how a personal model predicts; without it the network's logits decide.
+        """
+        ...
+
+    def score_one(self, model: Model, split: Split) -> Score:
+        """Score one model on every client's samples of a split."""
+        ...
+
+    def score_common(self, model: Model) -> Score:
+        """Score one model on the common test set; the score has one row."""
+        ...
+
+    def private(self) -> Message:
+        """Return the private slots of all clients, stacked, for a checkpoint."""
+        ...
+
+    def restore(self, private: Message) -> None:
+        """Put the private slots of all clients back to what a checkpoint holds."""
+        ...
+
+    def clean(self) -> None:
+        """Remove scratch files that earlier processes left in this run's folder."""
+        ...
+
+    def close(self) -> None:
+        """Free what the engine holds."""
+        ...

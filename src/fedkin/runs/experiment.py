@@ -1,0 +1,134 @@
+"""An experiment: what is learned from what by which method, as one frozen record that survives JSON."""
+
+from __future__ import annotations
+
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedkin import part_json
+from fedkin.data.federation import Federation
+from fedkin.data.spec import Data
+from fedkin.engines import ENGINES
+from fedkin.errors import BadInput, require, unknown
+from fedkin.evaluate import KINDS
+from fedkin.methods import named
+from fedkin.parts import Method
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def free(default: Any) -> Any:
+    """Make a field that may change when a run is resumed, because it does not make it another experiment."""
+    return field(default=default, metadata={"free": True})
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run: a method on data with a model.
+
+    `data` is a `Data` or a ready `Federation`; `model` is a name ("mlr", "dnn:100", "package.module:Class") or a
+    module. `seed` is the seed of initialisation, selection and batches; the data have a seed of their own (`Data.seed`).
+    None for `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is
+    recorded. Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory. With
+    `heterogeneity` scored rounds also record PFedRe's gap and skew (definitions 2 and 3), which needs every client's
+    training loss. `score` names the kinds of accuracy that are computed, of "post", "global", "recv" and "test"; None
+    means all that there are.
+
+    A new field needs an entry here only: JSON, resuming and the command line's options go by this list.
+    """
+
+    method: Method
+    data: Data | Federation = field(default_factory=Data)
+    model: str | nn.Module = "mlr"
+    rounds: int = free(100)
+    seed: int = 0
+    engine: str = "stacked"
+    evaluate_every: int | None = free(None)
+    chunk: int | None = free(None)
+    threads: int | None = free(None)
+    device: str = "cpu"
+    dtype: str = "float32"
+    slot_memory: float = free(4.0)
+    heterogeneity: bool = False
+    score: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
+        for name, least in (("rounds", 1), ("seed", 0), ("evaluate_every", 1), ("chunk", 1), ("threads", 1)):
+            value = getattr(self, name)
+            if value is None and name in ("evaluate_every", "chunk", "threads"):
+                continue
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            require(whole, f"{name} must be a whole number of at least {least}, not {value}.")
+        number = isinstance(self.slot_memory, int | float) and self.slot_memory >= 0
+        require(number, f"slot_memory is a number of gigabytes from 0, not {self.slot_memory!r}.")
+        for name in ("engine", "dtype", "device"):
+            require(isinstance(getattr(self, name), str), f"{name} is a name, not {getattr(self, name)!r}.")
+        require(isinstance(self.heterogeneity, bool), f"heterogeneity is true or false, not {self.heterogeneity!r}.")
+        several = self.score is None or (isinstance(self.score, list | tuple) and self.score)
+        require(several, f"score is a list of kinds, of {', '.join(KINDS)}, not {self.score!r}.")
+        for kind in self.score or ():
+            if kind not in KINDS:
+                raise unknown("kind of accuracy", str(kind), KINDS)
+        if self.engine not in ENGINES:
+            raise unknown("engine", self.engine, ENGINES)
+        if self.dtype not in DTYPES:
+            raise unknown("dtype", self.dtype, DTYPES)
+        check_device(self.device)
+
+    def described(self) -> dict[str, Any]:
+        """Return the experiment as JSON. A federation or a module handed in is described by what can be seen of it."""
+        found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        found["method"] = part_json.to_json(self.method)
+        data = self.data
+        found["data"] = asdict(data) if isinstance(data, Data) else {"given": data.name, "clients": data.n}
+        found["model"] = self.model if isinstance(self.model, str) else f"given: {type(self.model).__name__}"
+        found["score"] = None if self.score is None else [kind for kind in KINDS if kind in self.score]
+        return found
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> Experiment:
+        """Make an experiment from JSON as `described` gives it; every field but the method may be left out."""
+        names = [entry.name for entry in fields(Experiment)]
+        for name in value:
+            if name not in names:
+                raise unknown("field of an experiment", name, names)
+        require("method" in value, "An experiment needs a method.")
+        given = dict(value)
+        method = given["method"]
+        given["method"] = named(method) if isinstance(method, str) else part_json.from_json(method)
+        if "data" in given:
+            given["data"] = data_from_json(given["data"])
+        require(isinstance(given.get("model", "mlr"), str), "An experiment's model in a file is a name.")
+        if isinstance(given.get("score"), list):
+            given["score"] = tuple(given["score"])
+        return Experiment(**given)
+
+
+def data_from_json(value: Any) -> Data:
+    require(isinstance(value, str | dict), f"An experiment's data is a name or a table, not {value!r}.")
+    if isinstance(value, str):
+        return Data(value)
+    if "given" in value:
+        raise BadInput("This experiment ran on data handed to it in Python; run it from Python again.")
+    for name in value:
+        if name not in Data.__dataclass_fields__:
+            raise unknown("field of data", name, Data.__dataclass_fields__)
+    return Data(**value)
+
+
+def check_device(name: str) -> None:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise BadInput(f"There is no device called '{name}'; use cpu, cuda or cuda:1.") from None
+    require(device.type in ("cpu", "cuda"), f"fedkin runs on cpu or cuda, not on '{name}'.")
+    require(device.type != "cuda" or torch.cuda.is_available(), "There is no CUDA device here; use --device cpu.")
+
+
+def fixed_fields() -> list[Field[Any]]:
+    """Return the fields that make an experiment what it is: with another value it is another experiment."""
+    return [entry for entry in fields(Experiment) if not entry.metadata.get("free")]

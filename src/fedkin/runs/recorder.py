@@ -1,0 +1,97 @@
+"""Writes a run down, round by round, and cuts what was written back to a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fedkin.callback import Callback, Record
+from fedkin.diagnostics import mean_loss
+from fedkin.engines.engine import Score
+from fedkin.log import Log
+from fedkin.messages import Kin
+from fedkin.runs.files import Damaged
+from fedkin.runs.folder import PICTURES, RunFolder, accuracy_file, round_of
+
+
+@dataclass
+class Recorder(Callback):
+    """Appends every round to the files of a run, and remembers how long these files are."""
+
+    folder: RunFolder
+    lengths: dict[str, int] = field(default_factory=dict)
+
+    def recorded(self, record: Record) -> None:
+        if record.kin is not None:
+            self.folder.draw("kin", record.round, kin_tensors(record.kin))
+        if record.marks:
+            self.folder.draw("marks", record.round, record.marks)
+        for kind, score in (record.scores or {}).items():
+            if len(score.count) > 1 or kind != "test":
+                self.append(accuracy_file(kind), score.accuracy.numpy().astype("<f8").tobytes())
+        self.append("selected.bin", record.selected.numpy().astype("<i4").tobytes())
+        self.append("kept.bin", record.weights.numpy().astype("<f4").tobytes())
+        self.append("rounds.jsonl", (json.dumps(record.line, allow_nan=False) + "\n").encode())
+
+    def append(self, name: str, content: bytes) -> None:
+        self.folder.append(name, content)
+        self.lengths[name] = self.lengths.get(name, 0) + len(content)
+
+    def settle(self) -> None:
+        """Flush what was appended to the disk, before a checkpoint says that it is there."""
+        for name in self.lengths:
+            with open(self.folder.path / name, "rb") as file:
+                os.fsync(file.fileno())
+
+    def cut(self, lengths: dict[str, int], round: int) -> None:
+        """Cut the files back to these lengths and remove the pictures of later rounds than this one."""
+        for path in self.folder.appended():
+            wanted = lengths.get(path.name, 0)
+            size = path.stat().st_size if path.exists() else 0
+            if size < wanted:
+                raise Damaged(f"{path} is shorter than its checkpoint says")
+            if wanted:
+                os.truncate(path, wanted)
+            else:
+                path.unlink(missing_ok=True)
+        for path in [path for kind in PICTURES for path in self.folder.picture_files(kind)]:
+            if round_of(path) > round:
+                path.unlink()
+        self.lengths = dict(lengths)
+
+
+def kin_tensors(kin: Kin) -> dict[str, Any]:
+    """Return who learned from whom as the tensors of a file."""
+    weights = {f"weights/{component}": value.float() for component, value in kin.weights.items()}
+    return weights | {"ids": kin.ids, "sources": kin.sources}
+
+
+def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a round as rounds.jsonl has it; `parts` are further numbers, by who says them."""
+    result: dict[str, Any] = {
+        "round": log.round,
+        "selected": len(log.selected),
+        "replied": 0 if log.reply is None else len(log.reply.ids),
+        "kept": float(log.weights.nansum()),
+        **asdict(log.traffic),
+        "seconds": {name: round(value, 6) for name, value in log.seconds.items()},
+    }
+    if log.dropped:
+        result["dropped"] = log.dropped
+    if scores is not None:
+        result["accuracy"] = {kind: averages(score) for kind, score in scores.items()}
+        result["loss"] = {kind: mean_loss(score) for kind, score in scores.items()}
+    return result | {name: value for name, value in parts.items() if value}
+
+
+def averages(score: Score) -> dict[str, float | None]:
+    """Return the macro accuracy, the mean over clients that have samples, and the micro one, over all samples."""
+    have = score.count > 0
+    if not have.any():
+        return {"macro": None, "micro": None}
+    return {
+        "macro": float(score.accuracy[have].mean()),
+        "micro": float(score.correct.sum() / score.count.sum().double()),
+    }

@@ -1,0 +1,267 @@
+"""A run: what was asked of it, and what has come out of it so far. `fk.run` returns one, `fk.load_run` reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedkin import models
+from fedkin.core import tree
+from fedkin.core.tree import Model
+from fedkin.errors import BadInput, require, unknown
+from fedkin.messages import Kin
+from fedkin.runs import metrics
+from fedkin.runs.folder import CommandFolder, RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
+
+
+class Run:
+    """A run as it lies in its folder, finished or not. Every file is read when it is first asked for, and once.
+
+    A run that was played without a folder has the same properties, from memory: they are handed over as `known`.
+    `asked` is the number of rounds that the run is to have; by default that of its experiment.
+    """
+
+    def __init__(
+        self, folder: Path | str | None = None, asked: int | None = None, known: Mapping[str, Any] | None = None
+    ):
+        self.path = None if folder is None else Path(folder)
+        self.__dict__.update(known or {})
+        self.__dict__.update({} if asked is None else {"asked": asked})
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path) if self.path else 'in memory'}: {self.name})"
+
+    @property
+    def folder(self) -> RunFolder:
+        require(self.path is not None, "This run was played without a folder, so this was not kept; give fk.run one.")
+        return RunFolder(self.path or Path())
+
+    # what was asked
+
+    @cached_property
+    def experiment(self) -> dict[str, Any]:
+        """What experiment.json says: the experiment, and under 'resolved' what was chosen for it."""
+        return self.folder.experiment()
+
+    @property
+    def method(self) -> str:
+        return str(self.experiment["method"]["name"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.experiment["seed"])
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} seed {self.seed}"
+
+    @cached_property
+    def asked(self) -> int:
+        """How many rounds the run is to have."""
+        return int(self.experiment["rounds"])
+
+    @property
+    def n(self) -> int:
+        """How many clients there are."""
+        return int(self.experiment["resolved"]["clients"])
+
+    @cached_property
+    def about_clients(self) -> dict[str, Any]:
+        """What is written down of the clients, a list each: 'names' always, and where known 'train', 'test' (numbers of
+        samples), 'labels' (training samples by class) and 'irrelevant'."""
+        stored = self.folder.clients()
+        known = {key: value for key, value in stored.items() if isinstance(value, list) and len(value) == self.n}
+        return {"names": [str(i) for i in range(self.n)]} | known
+
+    # what has come out
+
+    @property
+    def begun(self) -> bool:
+        return "experiment" in self.__dict__ or self.folder.begun
+
+    @cached_property
+    def finished(self) -> bool:
+        """Whether all rounds that are asked for were played."""
+        return self.folder.summarised and self.summary["rounds"] >= self.asked
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What summary.json says of the whole run."""
+        found = self.folder.summary()
+        counted = {"client_rounds": metrics.client_rounds(self.rounds)} if "client_rounds" not in found["cost"] else {}
+        return found | {"cost": counted | found["cost"]}  # older versions did not count client-rounds
+
+    @cached_property
+    def rounds(self) -> list[dict[str, Any]]:
+        """What rounds.jsonl says: a dictionary for each round that was played."""
+        return self.folder.rounds() if self.folder.played else []
+
+    @property
+    def reached(self) -> int:
+        """The last round that was played; 0 before the first."""
+        return int(self.rounds[-1]["round"]) if self.rounds else 0
+
+    @property
+    def scored(self) -> list[dict[str, Any]]:
+        """The rounds that were scored."""
+        return [line for line in self.rounds if "accuracy" in line]
+
+    @cached_property
+    def selected(self) -> list[np.ndarray]:
+        """Who was selected, round by round."""
+        return self.by_round(self.folder.selected())
+
+    @cached_property
+    def kept(self) -> list[np.ndarray] | None:
+        """How far the update of each selected client counted, round by round; nan for one that did not reply.
+
+        None where a version wrote the run that did not write this down.
+        """
+        stored = self.folder.kept()
+        found = None if stored is None else self.by_round(stored)
+        same = found is not None and [len(row) for row in found] == [line["selected"] for line in self.rounds]
+        return found if same else None
+
+    def by_round(self, values: np.ndarray) -> list[np.ndarray]:
+        """Cut an array of one value for each selected client into rounds."""
+        ends = np.cumsum([line["selected"] for line in self.rounds], dtype=int)
+        return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []  # a killed run may have written more
+
+    @cached_property
+    def participation(self) -> dict[str, np.ndarray]:
+        """In how many rounds each client was 'selected', 'replied', and was 'left_out', its update counting for nothing."""
+        found = metrics.no_participation(self.n)
+        kept = self.kept or [np.full(len(ids), np.nan) for ids in self.selected]
+        for ids, weights in zip(self.selected, kept, strict=True):
+            metrics.add_participation(found, ids, weights)
+        return found
+
+    def accuracy(self, kind: str) -> np.ndarray:
+        """Return the accuracies of every client, a row for each scored round."""  # (evaluations, n) float64
+        return self.folder.accuracy(kind).reshape(-1, self.n)
+
+    @cached_property
+    def accuracies(self) -> dict[str, np.ndarray]:
+        """The last accuracy of every client by kind."""  # (n,) each
+        kinds = self.scored[-1]["accuracy"] if self.scored else {}
+        return {kind: self.accuracy(kind)[-1] for kind in kinds if "/" not in kind and kind != "test"}
+
+    @cached_property
+    def kin(self) -> dict[int, Kin]:
+        """Who learned from whom, by round."""
+        found, start = {}, "weights/"
+        for round, tensors in self.folder.pictures("kin").items():
+            weights = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+            found[round] = Kin(tensors["ids"], tensors["sources"], weights)
+        return found
+
+    @cached_property
+    def all_marks(self) -> dict[int, dict[str, np.ndarray]]:
+        """What parts thought of every client, by round and '<part>/<name>'."""
+        stored = self.folder.pictures("marks")
+        return {r: {name: value.numpy() for name, value in tensors.items()} for r, tensors in stored.items()}
+
+    def marks(self, part: str, name: str) -> dict[int, np.ndarray]:
+        """Return what one part thought of every client by round: ("select", "score") of AdaFL's attention."""
+        return {r: found[f"{part}/{name}"] for r, found in self.all_marks.items() if f"{part}/{name}" in found}
+
+    # answers
+
+    def rounds_to(self, target: float, kind: str = "global", average: str = "micro") -> int | None:
+        """Return the first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
+        return metrics.rounds_to(target, metrics.every_round(self.rounds, kind, average))
+
+    def cost_to(
+        self, target: float, kind: str = "global", average: str = "micro", unit: Unit = "uploads"
+    ) -> float | None:
+        """Return what was sent until the target was reached, with that round and what was sent before round 1.
+
+        The unit is models or bytes, up or down; or, as the papers count, one unit a client and round, however much the
+        client sent ("client_rounds").
+        """
+        names = ("uploads", "downloads", "bytes_up", "bytes_down")
+        require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")
+        each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.rounds]
+        found = metrics.cost_to(target, metrics.every_round(self.rounds, kind, average), each)
+        return None if found is None else found + self.summary["cost"][unit] - sum(each)
+
+    def clients(self) -> pd.DataFrame:
+        """Return a table with a row for each client.
+
+        It has the client's name, its numbers of samples, its last accuracy of every kind, in how many rounds it was
+        selected, replied and was left out (its update counting for nothing), and, where known, whether it is irrelevant.
+        """
+        import pandas as pd
+
+        about = self.about_clients
+        table = {"client": about["names"]} | {name: about[name] for name in ("train", "test") if name in about}
+        truth = {"irrelevant": about["irrelevant"]} if "irrelevant" in about else {}
+        return pd.DataFrame(table | self.accuracies | self.participation | truth)
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        """The final models: 'global', and 'personal' (stacked, a row for each client), where the method has them."""
+        parts = tree.nested(self.folder.models())
+        return {kind: {name: torch.as_tensor(v) for name, v in model.items()} for kind, model in parts.items()}  # type: ignore[attr-defined]
+
+    def model(self, client: int | str | None = None, module: nn.Module | None = None) -> nn.Module:
+        """Return the personal model of a client, by number or name, or without a client the common model.
+
+        A run of a module that was handed in needs that module again.
+        """
+        kind = "global" if client is None else "personal"
+        if kind not in self.models:
+            other = "no common model; name a client" if client is None else "one model for all; leave the client out"
+            raise BadInput(f"The method of {self.path or self.name} has {other}.")
+        values = self.models[kind] if client is None else tree.row(self.models[kind], self.number(client))
+        made = self.network() if module is None else module
+        names = {name for name, _ in made.named_parameters()}
+        require(
+            set(values) <= names,
+            "This client is judged by two networks together, which is no single module; read .models instead.",
+        )
+        with torch.no_grad():
+            for name, parameter in made.named_parameters():
+                if name in values:
+                    parameter.copy_(values[name])
+        return made.eval()
+
+    def network(self) -> nn.Module:
+        """Return the module of this experiment as it was before training."""
+        stored, resolved = self.experiment, self.experiment["resolved"]
+        given = stored["model"].startswith("given: ")
+        require(not given, "This run's module was handed to it; give model(..., module=).")
+        shape = tuple(resolved["shape"])
+        return models.build(stored["model"], shape, resolved["classes"], stored["seed"], resolved["vocabulary"])
+
+    def number(self, client: int | str) -> int:
+        """Return the number of a client that is given by number or name."""
+        names = self.about_clients["names"]
+        if isinstance(client, str):
+            if client not in names:
+                raise unknown("client", client, names)
+            return int(names.index(client))
+        require(0 <= client < self.n, f"There is no client {client}; they are numbered from 0 to {self.n - 1}.")
+        return client
+
+
+def load_run(folder: Path | str) -> Run:
+    """Read the one finished run in a folder: a run's own folder, or that of a command with one method and one seed."""
+    place = Path(folder)
+    found = CommandFolder(place).runs()
+    require(found, f"{place} is not a run of fedkin.")
+    several = ", ".join(str(one.path.relative_to(place)) for one in found[:6])
+    require(len(found) == 1, f"{place} holds {len(found)} runs; load one of them: {several} ...")
+    require(found[0].has_models, f"The run in {found[0].path} is not finished; go on with --resume.")
+    return Run(found[0].path)

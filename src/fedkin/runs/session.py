@@ -1,0 +1,261 @@
+"""Plays an experiment to the end, recorded so that it can be resumed exactly.
+
+import fedkin as fk
+result = fk.run(fk.Experiment(data=fk.Data("synthetic"), model="mlr", method=fk.methods.fedavg(), rounds=100))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedkin import diagnostics
+from fedkin.callback import Callback, Record
+from fedkin.core import tree
+from fedkin.core.tree import Model
+from fedkin.data import load
+from fedkin.data.federation import Federation
+from fedkin.engines.engine import Engine, Score
+from fedkin.errors import require
+from fedkin.evaluate import personal_models, score_models, score_received
+from fedkin.log import Log, Traffic
+from fedkin.messages import Sent
+from fedkin.round import State, begin, loop, survey, survey_message
+from fedkin.runs import files
+from fedkin.runs.checkpoint import SLOTS, load_checkpoint, save_checkpoint
+from fedkin.runs.experiment import Experiment
+from fedkin.runs.folder import RunFolder
+from fedkin.runs.history import History
+from fedkin.runs.recorder import Recorder, line
+from fedkin.runs.resolve import about_clients, resolved
+from fedkin.runs.resume import as_begun, check
+from fedkin.runs.run import Run
+from fedkin.runs.setup import Setup, engine_of, set_up
+
+CHECKPOINT_SECONDS = 20.0
+SNAPSHOTS = 100  # rounds of which pictures are kept
+
+
+def run(
+    experiment: Experiment,
+    folder: Path | str | None = None,
+    *,
+    resume: bool = False,
+    callbacks: Sequence[Callback] = (),
+    warn: Callable[[str], None] = print,
+    federation: Federation | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Run:
+    """Play an experiment to the end and return the run.
+
+    With a folder, the run is recorded there; `resume=True` goes on with the run in that folder exactly where it
+    stopped. `callbacks` are told of every round. `warn` gets sentences that a user should read. `federation` saves
+    loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`.
+    """
+    place = None if folder is None else RunFolder(Path(folder))
+    asked = experiment
+    if resume:
+        require(place is not None, "Resuming needs the folder of the run.")
+        asked = as_begun(experiment, place or RunFolder(Path()))
+    elif place is not None:
+        require(not place.begun, f"{place.path} holds a run already; choose another folder, or resume it.")
+    if federation is None:
+        federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
+    for name in federation.left_out:
+        warn(f"Client {name} has no samples and is left out.")
+    setup = set_up(asked, federation)
+    about = experiment.described() | {"resolved": resolved(federation, setup)}
+    if resume and place is not None:
+        check(place, experiment, about, warn)
+    method, task = experiment.method, setup.task
+    for sentence in [*method.select.cautions(task), *method.collaborate.cautions(task, method.select.share(task))]:
+        warn(sentence)
+    with (
+        engine_of(asked, federation, setup, None if place is None else place.path) as engine,
+        files.locked(place.path) if place else nullcontext(),
+    ):
+        session = Session(experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)
+        return session.play(resume)
+
+
+class Session:
+    """One run in progress. It scores rounds, tells the callbacks of them, and writes checkpoints."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        federation: Federation,
+        setup: Setup,
+        engine: Engine,
+        place: RunFolder | None,
+        callbacks: Sequence[Callback],
+        warn: Callable[[str], None],
+        checkpoint_seconds: float,
+        about: dict[str, Any],
+    ):
+        self.experiment, self.method, self.federation = experiment, experiment.method, federation
+        self.engine, self.task, self.kinds, self.every = engine, setup.task, setup.kinds, setup.evaluate_every
+        self.place, self.warn, self.about = place, warn, about
+        self.history = History(federation.n)
+        self.recorder = None if place is None else Recorder(place)
+        self.callbacks = [self.history, *([self.recorder] if self.recorder else []), *callbacks]
+        self.checkpoint_seconds = checkpoint_seconds
+        self.next_checkpoint = time.monotonic() + checkpoint_seconds
+        self.received: dict[str, Score] = {}
+
+    def play(self, resume: bool) -> Run:
+        """Play the rounds that are left, write what came out, and return the run."""
+        state = self.resumed() if resume else self.started()
+        state = loop(self.method, self.task, self.engine, state, self)
+        finished = state.round >= self.task.rounds
+        if self.recorder is not None:
+            self.save(state)
+        summary = self.history.summary(self.experiment, self.about, state.round, self.every)
+        models = self.final_models(state)
+        if self.place is not None and finished:
+            self.place.finish(tree.flat(models), summary)
+        known = {
+            "experiment": self.about,
+            "about_clients": about_clients(self.federation, named=True),
+            "finished": finished,
+            "summary": summary,
+            "rounds": self.history.lines,
+            "accuracies": self.history.accuracies,
+            "participation": self.history.participation,
+            "models": models,
+        }
+        return Run(None if self.place is None else self.place.path, known=known)
+
+    # before the first round
+
+    def started(self) -> State:
+        """Return the state before round 1, and begin the folder. What cannot begin writes nothing."""
+        state, sent = self.first()
+        if sent is not None:
+            state = survey(self.method, self.task, self.engine, state, sent)
+        if self.place is not None:
+            self.place.begin(self.about, about_clients(self.federation))
+        return state
+
+    def first(self) -> tuple[State, Sent | None]:
+        """Return the state before round 1 and the message of the survey; count what is sent before round 1."""
+        numbers, size = self.engine.prepare(self.method.train)
+        like, n = tree.size([self.task.model])[0], self.task.n
+        before = Traffic(numbers / like, numbers * n / like, size, size * n)  # up once, and down to everybody
+        state = begin(self.method, self.task)
+        sent = survey_message(self.method, self.task, self.engine, state)
+        if sent is not None:
+            before.down(sent, like)
+        self.history.before = {name: float(value) for name, value in asdict(before).items()}
+        return state, sent
+
+    def resumed(self) -> State:
+        """Return the state of the newest checkpoint, and cut the folder back to that round."""
+        assert self.place is not None
+        assert self.recorder is not None
+        state, sent = self.first()
+        self.engine.clean()
+        found = load_checkpoint(self.place, list(self.task.model), self.warn)
+        if found is None:
+            self.recorder.cut({}, 0)
+            self.place.go_on(self.about)
+            return state if sent is None else survey(self.method, self.task, self.engine, state, sent)
+        self.recorder.cut(found.lengths, found.state.round)
+        self.engine.restore(found.private)
+        self.history.restore(Run(self.place.path, known={"experiment": self.about}), found.time)
+        self.place.go_on(self.about)
+        device = next(iter(self.task.model.values())).device
+        return replace(found.state, **{name: moved(getattr(found.state, name), device) for name in SLOTS})
+
+    # in a round
+
+    def scores(self, round: int) -> bool:
+        """Whether this round is scored."""
+        return round % self.every == 0 or round == self.task.rounds
+
+    def sent(self, state: State, sent: Sent) -> None:
+        if self.scores(state.round + 1) and "recv" in self.kinds:
+            start = time.perf_counter()
+            self.received = score_received(self.method, self.task, self.engine, sent)
+            self.history.add_time({"evaluate_s": time.perf_counter() - start})
+
+    def played(self, state: State, log: Log) -> bool:
+        scores = None
+        if self.scores(state.round):
+            with log.timed("evaluate_s"):
+                now = score_models(self.method, self.task, self.engine, state, self.kinds)
+            scores, self.received = in_order(self.received | now), {}
+        self.history.add_time(log.seconds)
+        said = self.said(state, log, scores is not None)
+        drawn = scores is not None and self.pictured(state.round)
+        record = Record(
+            round=state.round,
+            rounds=self.task.rounds,
+            trained=self.task.n if self.method.trains == "everyone" else len(log.selected),
+            line=line(log, scores, said),
+            selected=log.selected,
+            weights=log.weights,
+            scores=scores,
+            kin=log.sent.kin if drawn and log.sent is not None else None,
+            marks=diagnostics.marks(self.method, state, log) if drawn else {},
+        )
+        go_on = all([callback.recorded(record) is not False for callback in self.callbacks])
+        if self.recorder is not None and time.monotonic() > self.next_checkpoint:
+            self.save(state)
+        return go_on
+
+    def said(self, state: State, log: Log, scored: bool) -> dict[str, dict[str, Any]]:
+        """Return what the line of a round says beyond accuracies: the parts' own numbers, and diagnostics."""
+        parts: dict[str, dict[str, Any]] = {}
+        if scored:
+            parts = {name: getattr(self.method, name).log(getattr(state, name)) for name in SLOTS}
+            if log.sent is not None and log.sent.kin is not None:
+                parts["collaborate"] = parts["collaborate"] | log.sent.kin.log()
+        parts |= diagnostics.filter_quality(self.method, self.engine, state, log)
+        if scored:
+            parts |= diagnostics.relevant_loss(self.method, self.task, self.engine, state)
+        if scored and self.experiment.heterogeneity:
+            parts |= diagnostics.heterogeneity(self.method, self.task, self.engine, state, log)
+        return parts
+
+    def pictured(self, round: int) -> bool:
+        """Whether the pictures of this scored round are kept: of at most 100 rounds, the last one included."""
+        apart = self.every * -(-self.task.rounds // (self.every * (SNAPSHOTS - 1)))
+        return round % apart == 0 or round == self.task.rounds
+
+    # checkpoints and the end
+
+    def save(self, state: State) -> None:
+        """Write a checkpoint. One that takes long is made less often, so that saving stays under a tenth of the run."""
+        assert self.recorder is not None
+        start = time.monotonic()
+        save_checkpoint(state, self.engine.private(), self.recorder, self.history.time_now())
+        took = time.monotonic() - start
+        self.next_checkpoint = time.monotonic() + max(self.checkpoint_seconds, 10 * took)
+        for callback in self.callbacks:
+            callback.saved(state.round)
+
+    def final_models(self, state: State) -> dict[str, Model]:
+        common = self.method.collaborate.model(state.collaborate)
+        final = {} if common is None else {"global": common}
+        if not self.method.finetunes:
+            everyone = torch.arange(self.task.n)
+            final["personal"] = personal_models(self.method, self.task, self.engine, state, everyone)
+        return final
+
+
+def in_order(scores: dict[str, Score]) -> dict[str, Score]:
+    """Return the scores in the order of the record: `recv` and `global` of each split first, then the others."""
+    first = [kind + suffix for suffix in ("", "/validation") for kind in ("recv", "global")]
+    return {kind: scores[kind] for kind in [*first, *scores] if kind in scores}
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """Return nested dictionaries of tensors on another device."""
+    return {k: moved(v, device) for k, v in value.items()} if isinstance(value, dict) else value.to(device)
