@@ -21,7 +21,8 @@ from fedkin.engines.batching import Pass
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import Simulation
 from fedkin.messages import Work
-from fedkin.parts import Descent, Train
+from fedkin.descent import Descent
+from fedkin.parts import Train
 
 
 class Stacked(Simulation):

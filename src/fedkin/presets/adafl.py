@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fedkin.data import Data
-from fedkin.experiment import Experiment
+from fedkin.runs.experiment import Experiment
 from fedkin.methods.adafl import adafl, attn, dyn_fedavg
 from fedkin.methods.fedavg import fedavg
 from fedkin.parts import Method

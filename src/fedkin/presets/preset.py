@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fedkin.errors import require
-from fedkin.experiment import Experiment
+from fedkin.runs.experiment import Experiment
 
 STATISTICS = ("last10", "best")  # the columns that are compared
 
