@@ -17,6 +17,7 @@ from fedkin.comparison.sequence import Watching, nobody
 from fedkin.data import Data
 from fedkin.data.federation import Federation
 from fedkin.errors import require
+from fedkin.evaluate import KINDS
 from fedkin.methods import named
 from fedkin.parts import Method
 from fedkin.presets import PRESETS
@@ -47,20 +48,29 @@ class Comparison:
         return dict(self.summary.get("against_local", {}))
 
     def table(self) -> pd.DataFrame:
-        """Return a row for each method: its accuracies in the last round (mean over seeds), verdict and cost."""
+        """Return a row for each method: its accuracies in the last round, its verdict and its cost.
+
+        Accuracies are fractions: means over seeds, with their standard deviations where there are several seeds.
+        """
         import pandas as pd
 
-        rows = {}
+        rows = []
         for name, found in self.methods.items():
-            row: dict[str, Any] = {}
-            for kind, averages in found["accuracy"].items():
-                row |= {f"{kind} {average}": values["last"] for average, values in averages.items()}
-                spread = found["spread"].get(kind, {})
-                row |= {f"{kind} {average} std": values["last"] for average, values in spread.items()}
+            row: dict[str, Any] = {"method": name}
+            for kind, average in self.scored():
+                values = found["accuracy"].get(kind, {}).get(average, {})
+                row[f"{kind} {average}"] = values.get("last")
+                if len(found["seeds"]) > 1:
+                    row[f"{kind} {average} std"] = found["spread"].get(kind, {}).get(average, {}).get("last")
             against = self.verdicts.get(name, {})
             row |= {word: against.get(word) for word in ("better", "worse", "gain", "p", "verdict")}
-            rows[name] = row | {"uploads": found["cost"]["uploads"], "seconds": found["time"]["total_s"]}
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+            rows.append(row | {"uploads": found["cost"]["uploads"], "seconds": found["time"]["total_s"]})
+        return pd.DataFrame(rows).set_index("method")
+
+    def scored(self) -> list[tuple[str, str]]:
+        """Return the kinds and averages of accuracy that any method has, in the order of the table."""
+        has = [kind for kind in KINDS if any(kind in found["accuracy"] for found in self.methods.values())]
+        return [(kind, average) for kind in has for average in (("micro",) if kind == "test" else metrics.AVERAGES)]
 
     def gains(self) -> pd.DataFrame:
         """Return a row for each client and a column for each method: the gain over training alone, mean over seeds.

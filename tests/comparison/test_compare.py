@@ -1,0 +1,80 @@
+"""`fk.compare`: the same comparison as the command's, in Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import fedkin as fk
+
+SETTINGS: dict[str, Any] = {"rounds": 3, "seeds": 2, "evaluate_every": 1}
+
+
+def digits() -> fk.Data:
+    return fk.Data("digits", clients=6, seed=1)
+
+
+@pytest.fixture(scope="module")
+def found() -> fk.Comparison:
+    return fk.compare(["fedavg", fk.methods.fedmcsa(count=3)], digits(), **SETTINGS)
+
+
+def test_local_is_always_there(found: fk.Comparison) -> None:
+    assert list(found.table().index) == ["local", "fedavg", "fedmcsa"]
+    assert list(found.verdicts) == ["fedavg", "fedmcsa"]
+
+
+def test_the_table_says_what_the_runs_say(found: fk.Comparison) -> None:
+    table = found.table()
+    last = [run.summary["accuracy"]["post"]["macro"]["last"] for run in found.runs["fedavg"].values()]
+    assert table.loc["fedavg", "post macro"] == pytest.approx(np.mean(last))
+    assert table.loc["fedavg", "post macro std"] == pytest.approx(np.std(last, ddof=1))
+    assert table.loc["fedavg", "verdict"] == found.verdicts["fedavg"]["verdict"]
+    assert np.isnan(table.loc["local", "gain"])
+    assert list(table.columns)[:2] == ["post macro", "post macro std"]
+
+
+def test_gains_are_differences_to_local_client_by_client(found: fk.Comparison) -> None:
+    gains = found.gains()
+    assert list(gains.columns) == ["fedavg", "fedmcsa"]
+    each = [found.runs["fedavg"][s].accuracies["post"] - found.runs["local"][s].accuracies["post"] for s in (0, 1)]
+    np.testing.assert_allclose(gains["fedavg"], np.mean(each, axis=0))
+    assert found.verdicts["fedavg"]["gain"] == pytest.approx(gains["fedavg"].mean())
+
+
+def test_the_report_is_written_where_it_is_wanted(found: fk.Comparison, tmp_path: Path) -> None:
+    page = found.report(tmp_path / "page.html")
+    assert "fedmcsa" in page.read_text()
+    with pytest.raises(fk.BadInput, match="no folder"):
+        found.report()
+
+
+def test_a_folder_is_that_of_the_command_and_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    first = fk.compare(["fedavg"], digits(), rounds=1, folder=folder, evaluate_every=1)
+    assert json.loads((folder / "summary.json").read_text())["methods"].keys() == {"local", "fedavg"}
+    with pytest.raises(fk.BadInput, match="exists already"):
+        fk.compare(["fedavg"], digits(), rounds=1, folder=folder)
+    more = fk.compare(["fedavg"], digits(), rounds=2, folder=folder, resume=True, evaluate_every=1)
+    whole = fk.compare(["fedavg"], digits(), rounds=2, evaluate_every=1)
+    for name, value in whole.runs["fedavg"][0].models["global"].items():
+        assert torch.equal(value, more.runs["fedavg"][0].models["global"][name])
+    assert first.report() == folder / "report.html"
+
+
+def test_own_data_and_own_modules_are_compared() -> None:
+    gen = torch.Generator().manual_seed(0)
+    clients = {f"ward {i}": (torch.randn(12, 3, generator=gen), torch.arange(12) % 2) for i in range(4)}
+    found = fk.compare(["fedavg"], fk.from_clients(clients), torch.nn.Linear(3, 2), rounds=1, jobs=2, warn=lambda _: None)
+    assert list(found.gains().index) == [f"ward {i}" for i in range(4)]
+
+
+@pytest.mark.parametrize("seeds", [0, []])
+def test_no_seed_is_refused(seeds: Any) -> None:
+    with pytest.raises(fk.BadInput, match="seed"):
+        fk.compare(["fedavg"], digits(), seeds=seeds)
