@@ -25,7 +25,6 @@ from fedkin.core import batches, tree
 from fedkin.core.tree import Model
 from fedkin.data import load
 from fedkin.data.federation import Federation
-from fedkin.data.picture import counts
 from fedkin.engines import ENGINES, Simulation
 from fedkin.engines.simulation import Score
 from fedkin.parts import Task
@@ -214,7 +213,7 @@ class Playing:
             self.place.mkdir(parents=True, exist_ok=True)
             fed = self.engine.federation
             sizes = {"train": fed.train.sizes.tolist(), "test": fed.test.sizes.tolist()}
-            labels = {"labels": counts(fed).tolist()} if fed.n * fed.classes <= LABELLED else {}
+            labels = {"labels": fed.label_counts().tolist()} if fed.n * fed.classes <= LABELLED else {}
             truth = {} if fed.irrelevant is None else {"irrelevant": fed.irrelevant.tolist()}
             files.write_json(self.place / "clients.json", {"names": list(fed.clients)} | sizes | labels | truth)
             files.write_json(self.place / "experiment.json", self.about)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from fedkin.core.rng import key
-from fedkin.data.spec import parsed
+from fedkin.data.notation import parsed
 from fedkin.errors import BadInput, require, unknown
 from fedkin.models.convolutional import cnn, lenet, vgg11
 from fedkin.models.dense import dnn, mlp, mlr
