@@ -24,15 +24,8 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
 
     `entry` has the defaults of a named dataset; it is None for the user's own data.
     """
-    pool = np.arange(len(samples.y))
     official = data.holdout == "official"
-    if official:
-        require(
-            samples.official is not None and samples.official < len(pool),
-            f"{data.name} has no official test split; use holdout='split'.",
-        )
-        pool = pool[: samples.official]
-    server, pool = server_rows(pool, data)
+    server, pool = server_rows(_pool(samples, data), data)
     shares, source = _shares(samples, data, entry, pool)
     left_out = tuple(name for name, rows in shares.items() if not len(rows))
     shares = {name: rows for name, rows in shares.items() if len(rows)}
@@ -60,6 +53,18 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
         left_out=left_out,
         source=samples.source | source,
     )
+
+
+def _pool(samples: Samples, data: Data) -> np.ndarray:
+    """The rows that are divided among the clients and the server: all, or the official training split."""
+    pool = np.arange(len(samples.y))
+    if data.holdout != "official":
+        return pool
+    require(
+        samples.official is not None and samples.official < len(pool),
+        f"{data.name} has no official test split; use holdout='split'.",
+    )
+    return pool[: samples.official]
 
 
 def _shares(samples: Samples, data: Data, entry: Entry | None, pool: np.ndarray) -> tuple[Shares, dict[str, object]]:

@@ -41,10 +41,10 @@ def table(federation: Federation) -> list[str]:
     client has a line with its name, its numbers of training and test samples, and its training samples of each class.
     """
     of_class = federation.label_counts()
-    size, held = of_class.sum(1), federation.test.sizes.numpy()
+    size, tested = of_class.sum(1), federation.test.sizes.numpy()
     lines = [
         f"{federation.name}: {federation.n:,} clients, {federation.classes} classes, training samples per client min "
-        f"{size.min():,}, median {np.median(size):,.0f}, max {size.max():,}, sum {size.sum():,}; test {held.sum():,}"
+        f"{size.min():,}, median {np.median(size):,.0f}, max {size.max():,}, sum {size.sum():,}; test {tested.sum():,}"
     ]
     if federation.left_out:
         shown = ", ".join(federation.left_out[:5]) + (", ..." if len(federation.left_out) > 5 else "")
@@ -56,7 +56,7 @@ def table(federation: Federation) -> list[str]:
     wide = max(len(f"{of_class.max():,}"), len(str(federation.classes - 1)))
     head = " ".join(f"{label:>{wide}}" for label in range(federation.classes))
     lines.append(f"{'client':<{name}}  {'train':>8} {'test':>8}  {head}")
-    for client, total, test, row in zip(names, size, held, of_class, strict=True):
+    for client, total, test, row in zip(names, size, tested, of_class, strict=True):
         cells = " ".join(f"{count:>{wide},}" if count else f"{'.':>{wide}}" for count in row)
         lines.append(f"{client:<{name}}  {total:>8,} {test:>8,}  {cells}")
     return lines
