@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedkin.data import Data, Federation, Index, load
-from fedkin.data.divide import apportioned, divide, proportional, split
+from fedkin.data.divide import divide
+from fedkin.data.holdout import apportioned, dealt_by_class, split
 from fedkin.data.samples import Samples
 from fedkin.errors import BadInput
 
@@ -146,7 +147,7 @@ def test_largest_remainders_known_case() -> None:
 
 def test_a_class_nobody_has_goes_to_nobody() -> None:
     labels = np.array([0, 0, 1, 0, 1, 2])
-    parts = proportional([np.array([0]), np.array([1, 2])], labels, np.array([3, 4, 5]), 3, 0)
+    parts = dealt_by_class([np.array([0]), np.array([1, 2])], labels, np.array([3, 4, 5]), 3, 0)
     assert sorted(np.concatenate(parts).tolist()) == [3, 4]
 
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedkin.data.partition import partition, repaired
-from fedkin.data.seeds import keyed
+from fedkin.data.partition import filled_to_minimum, partition
+from fedkin.data.seeds import keyed_generator
 from fedkin.errors import BadInput
 
 LABELS = np.random.default_rng(0).integers(0, 10, 6000)
@@ -98,7 +98,7 @@ def test_five_hundred_skewed_dirichlet_clients_reach_the_minimum_without_redrawi
 def test_repair_takes_from_the_richest_and_leaves_the_others_alone() -> None:
     labels = np.arange(20) % 4
     shares = [np.arange(12), np.array([], dtype=int), np.arange(12, 16), np.arange(16, 20)]
-    after = repaired(shares, labels, 3, keyed(0, "test"))
+    after = filled_to_minimum(shares, labels, 3, keyed_generator(0, "test"))
     assert [len(rows) for rows in after] == [9, 3, 4, 4]
     np.testing.assert_array_equal(after[2], shares[2])
     np.testing.assert_array_equal(np.sort(np.concatenate(after)), np.arange(20))
@@ -108,7 +108,7 @@ def test_repair_takes_from_the_richest_and_leaves_the_others_alone() -> None:
 def test_repair_moves_random_classes() -> None:
     """Of a client with 990 samples of one class and 10 of another, about half of what moves is of the rare class."""
     labels = np.array([0] * 990 + [1] * 10)
-    after = repaired([np.arange(1000), np.array([], dtype=int)], labels, 10, keyed(0, "test"))
+    after = filled_to_minimum([np.arange(1000), np.array([], dtype=int)], labels, 10, keyed_generator(0, "test"))
     assert 2 <= labels[after[1]].sum() <= 8
 
 
@@ -162,13 +162,13 @@ def test_the_dirichlet_draw_is_that_of_flowers_partitioner() -> None:
     from datasets import Dataset
     from flwr_datasets.partitioner import DirichletPartitioner
 
-    from fedkin.data.partition import divided
+    from fedkin.data.partition import dirichlet_parts
 
     labels = np.random.default_rng(3).integers(0, 7, 900)
     theirs = DirichletPartitioner(12, "label", 0.4, min_partition_size=0, self_balancing=False, shuffle=False, seed=5)
     theirs.dataset = Dataset.from_dict({"row": np.arange(900), "label": labels})
     draws = np.random.default_rng(5)
-    ours = [divided(np.flatnonzero(labels == label), 12, 0.4, draws) for label in range(7)]
+    ours = [dirichlet_parts(np.flatnonzero(labels == label), 12, 0.4, draws) for label in range(7)]
     for client in range(12):
         mine = np.concatenate([parts[client] for parts in ours])
         assert sorted(mine.tolist()) == sorted(theirs.load_partition(client)["row"])

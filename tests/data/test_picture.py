@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedkin.data import Data, Federation, from_clients, load
-from fedkin.data.picture import SHADES, counts, draw, table
+from fedkin.data.picture import SHADES, draw, table
 from fedkin.errors import BadInput
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -19,10 +19,10 @@ def three() -> Federation:
 
 
 def test_counts_are_of_training_labels(three: Federation) -> None:
-    assert counts(three).tolist() == [[4, 0, 4], [0, 2, 0]]
+    assert three.label_counts().tolist() == [[4, 0, 4], [0, 2, 0]]
     digits = load(Data("digits", "iid", 7))
-    assert counts(digits).sum(1).tolist() == digits.train.sizes.tolist()
-    assert counts(digits).sum(0).tolist() == np.bincount(digits.y[digits.train.rows].numpy()).tolist()
+    assert digits.label_counts().sum(1).tolist() == digits.train.sizes.tolist()
+    assert digits.label_counts().sum(0).tolist() == np.bincount(digits.y[digits.train.rows].numpy()).tolist()
 
 
 def test_the_table_says_sizes_and_classes(three: Federation) -> None:
@@ -39,7 +39,7 @@ def test_the_picture_has_every_cell_once(tmp_path: Path, clients: int) -> None:
     federation = load(Data("digits", "iid", clients))
     root = ElementTree.parse(draw(federation, tmp_path / "deep" / "p.svg")).getroot()
     cells = sum(path.get("d", "").count("M") for path in root.iter(f"{SVG}path") if path.get("fill") in SHADES)
-    assert cells == (counts(federation) > 0).sum() + len(SHADES)  # the legend
+    assert cells == (federation.label_counts() > 0).sum() + len(SHADES)  # the legend
     words = [text.text for text in root.iter(f"{SVG}text")]
     assert {"client", "class", "samples", "training", "test"} <= set(words)
     hints = [title.text for title in root.iter(f"{SVG}title")]

@@ -20,7 +20,7 @@ import fedkin as fk
 from fedkin import cli
 from fedkin.data import Data, Federation, Index, load, picture
 from fedkin.data.samples import Samples
-from fedkin.data.scenarios import chosen, flip, odd_even, ood, rounded
+from fedkin.data.scenarios import flip, odd_even, ood, random_clients, rounded_count
 from fedkin.engines import Plain, Simulation
 from fedkin.errors import BadInput
 from fedkin.resume import fingerprint
@@ -81,7 +81,7 @@ def assert_rest_is_clean(before: Federation, after: Federation) -> None:
     [(0.1 * 10, 1), (0.25 * 10, 3), (0.24 * 10, 2), (0.01 * 10, 1), (0.145 * 100, 15), (0.4 * 500, 200), (0.9 * 3, 3)],
 )
 def test_halves_are_rounded_up_and_nothing_is_one(amount: float, number: int) -> None:
-    assert rounded(amount) == number
+    assert rounded_count(amount) == number
 
 
 @pytest.mark.parametrize(("fraction", "number"), [(0.1, 2), (0.2, 4), (0.4, 8), (0.125, 3), (0.001, 1), (0.97, 19)])
@@ -234,7 +234,7 @@ def test_a_seed_decides_who_and_what(federation: Federation) -> None:
     ):
         first, again, other = make(1), make(1), make(2)
         assert first.irrelevant is not None
-        assert torch.equal(first.irrelevant, chosen(20, 6, 1))  # the same clients, whatever they hold
+        assert torch.equal(first.irrelevant, random_clients(20, 6, 1))  # the same clients, whatever they hold
         assert torch.equal(first.x, again.x)
         assert torch.equal(first.y, again.y)
         assert not torch.equal(first.irrelevant, other.irrelevant)
@@ -280,7 +280,7 @@ def test_the_scenario_is_applied_to_any_data(tmp_path: Path) -> None:
     for data in (Data(str(table)), Data("synthetic", clients=5), Data("digits", clients=5)):
         made = load(replace(data, irrelevant="flip:0.4", seed=2))
         assert made.irrelevant is not None
-        assert made.irrelevant.tolist() == chosen(5, 2, 2).tolist()
+        assert made.irrelevant.tolist() == random_clients(5, 2, 2).tolist()
         assert made.source["irrelevant"] == "flip:0.4"
         plain = load(replace(data, seed=2))
         assert plain.irrelevant is None
@@ -308,7 +308,7 @@ def test_odd_digits_are_learned_and_even_ones_are_not() -> None:
     assert made.classes == 5
     assert made.n == 10
     assert int(made.irrelevant.sum()) == 4
-    assert torch.equal(made.irrelevant, chosen(10, 4, 0))
+    assert torch.equal(made.irrelevant, random_clients(10, 4, 0))
     digit = made.x[:, 0, 0, 0].long() % 10
     for client, foreign in enumerate(made.irrelevant.tolist()):
         rows = made.train[client]
@@ -480,7 +480,7 @@ def test_the_search_for_the_truth_finds_it(start: Callable[..., Any]) -> None:
 
 
 def test_other_truth_is_other_data(federation: Federation) -> None:
-    marks = [chosen(20, 4, seed) for seed in (0, 1)]
+    marks = [random_clients(20, 4, seed) for seed in (0, 1)]
     different = [
         federation,
         flip(federation, 0.2),
@@ -559,9 +559,9 @@ def test_a_run_records_who_is_irrelevant_and_resumes_only_that(fedkin, tmp_path:
     assert code == 0, err
     folder = tmp_path / "here" / "run" / "fedavg" / "seed-0"
     clients = json.loads((folder / "clients.json").read_text())
-    assert clients["irrelevant"] == chosen(10, 2, 0).tolist()
+    assert clients["irrelevant"] == random_clients(10, 2, 0).tolist()
     made = load(Data("digits", clients=10, irrelevant="flip:0.2"))
-    assert clients["labels"] == picture.counts(made).tolist()
+    assert clients["labels"] == made.label_counts().tolist()
     experiment = json.loads((folder / "experiment.json").read_text())
     assert experiment["data"]["irrelevant"] == "flip:0.2"
     assert experiment["resolved"]["source"]["irrelevant"] == "flip:0.2"
@@ -585,7 +585,7 @@ def test_irrelevant_clients_are_marked_in_the_table_and_the_picture(fedkin, tmp_
     assert code == 0, err
     assert "2 of 10 clients are irrelevant (flip:0.2), marked *" in out
     rows = [line for line in out.splitlines() if line[:1].isdigit() and "clients" not in line]
-    assert [line.split()[1] == "*" for line in rows] == chosen(10, 2, 0).tolist()
+    assert [line.split()[1] == "*" for line in rows] == random_clients(10, 2, 0).tolist()
     assert len({len(line) for line in rows}) == 1
     drawn = (tmp_path / "here" / "digits-flip-0.2.svg").read_text()
     assert "2 of 10 clients are irrelevant (flip:0.2)" in drawn

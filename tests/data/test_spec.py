@@ -4,7 +4,7 @@ import json
 import pytest
 
 from fedkin.data import Data, parsed
-from fedkin.data.spec import partition_argument, scenario, synthetic_arguments
+from fedkin.data.notation import partition_argument, scenario_arguments, synthetic_arguments
 from fedkin.errors import BadInput
 
 
@@ -127,4 +127,4 @@ def test_the_dataset_is_named_without_arguments() -> None:
     ],
 )
 def test_kinds_of_irrelevant_clients_are_read(text: str, expected: tuple[str, list[object]]) -> None:
-    assert scenario(text) == expected
+    assert scenario_arguments(text) == expected

@@ -74,7 +74,7 @@ def test_a_known_layer(layer: nn.Module, shape: tuple[int, ...], clients: int) -
     module = nn.Sequential(layer).double()
     stacked = {name: value[:clients].requires_grad_() for name, value in own_weights(module).items()}
     x = noise(CLIENTS, BATCH, *shape)[:clients].requires_grad_()
-    names = layers.known(module, set(stacked))
+    names = layers.supported_layers(module, set(stacked))
     assert names is not None
     found = layers.forward(names, stacked, x, {})
     lifted = vmap(lambda model, some: functional_call(module, model, (some,)))(stacked, x)

@@ -14,7 +14,7 @@ from fedkin import round as rounds
 from fedkin.collaborate import Mean, Nothing
 from fedkin.core import tree
 from fedkin.engines import Plain, Simulation, Stacked
-from fedkin.engines.layers import known
+from fedkin.engines.layers import supported_layers
 from fedkin.keep import Everyone
 from fedkin.parts import Keep, Method, Reply, Sent, Slot, Task
 from fedkin.select import Uniform
@@ -243,7 +243,7 @@ def test_networks(federate: Any, start: Any, name: str) -> None:
     plain = played(*start(Plain, method, federation, fixed(build)), method)
     for chunk in (1, 3, 7):
         engine, task, state = start(Stacked, method, federation, fixed(build), chunk=chunk)
-        assert (known(engine.network.module, set(engine.network.model)) is not None) == direct
+        assert (supported_layers(engine.network.module, set(engine.network.model)) is not None) == direct
         agree(plain, played(engine, task, state, method))
 
 

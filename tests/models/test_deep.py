@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fedkin.engines.network import Network
 from fedkin.models import build
-from fedkin.models.convolutional import norm
+from fedkin.models.convolutional import group_norm
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 
@@ -99,7 +99,7 @@ def test_a_block_adds_to_what_came_in() -> None:
 
 def test_groups() -> None:
     wanted = {2048: 32, 512: 32, 128: 32, 64: 16, 32: 8, 24: 2, 16: 4, 12: 1, 8: 2, 7: 1, 4: 1, 2: 1, 1: 1}
-    assert {channels: norm(channels).num_groups for channels in wanted} == wanted
+    assert {channels: group_norm(channels).num_groups for channels in wanted} == wanted
     for spec in ("vgg11", "resnet50"):
         module = ghost(spec, CIFAR, 10)
         norms = [layer for layer in module.modules() if isinstance(layer, nn.GroupNorm)]

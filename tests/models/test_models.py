@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import fedkin as fk
-from fedkin.engines.layers import known
+from fedkin.engines.layers import supported_layers
 from fedkin.engines.network import Network
 from fedkin.models import build
-from fedkin.models.shape import width
+from fedkin.models.shape import flat_width
 
 
 def answer() -> int:
@@ -63,11 +63,11 @@ def test_fedmix_has_dropout_the_engines_key() -> None:
     network = Network(module, torch.zeros(3, 8, 8), 2)
     assert network.layers is not None
     assert list(network.dropouts.values()) == [0.1] * 3
-    assert known(module, set(network.model)) is None  # an unkeyed dropout is not among the layers
+    assert supported_layers(module, set(network.model)) is None  # an unkeyed dropout is not among the layers
 
 
 def test_the_width_of_layers_is_found_without_drawing(untouched: None) -> None:
-    assert width([nn.AvgPool2d(2), nn.Dropout(0.5), nn.Flatten()], (3, 8, 8)) == 3 * 4 * 4
+    assert flat_width([nn.AvgPool2d(2), nn.Dropout(0.5), nn.Flatten()], (3, 8, 8)) == 3 * 4 * 4
 
 
 @pytest.mark.parametrize("spec", ["mlr", "dnn", "mlp:8,8", "lenet", "cnn", "vgg11:4", "resnet50:4"])

@@ -1,1 +1,1 @@
-"""What the four verbs stand on: stacked models, random streams, batch plans, private slots."""
+"""The foundations of all parts and engines: stacked models, random streams, batch plans and clients' private slots."""

@@ -1,7 +1,8 @@
-"""Which samples a client uses, and when: the plan of a round's batches.
+"""Plans which samples each client uses in each batch of a round.
 
-A plan is made of positions in a client's own list, drawn from the stream of (seed, "batches", round, client). Only the
-plan is padded, never the data: a batch shorter than the plan is wide repeats its client's first sample with weight 0.
+A plan has positions in a client's own list of samples, drawn from the stream (seed, "batches", round, client). Only the
+plan is padded, never the data: a batch that is shorter than the plan's width is filled with the client's first sample,
+which counts with weight 0.
 """
 
 from __future__ import annotations
@@ -15,21 +16,25 @@ from fedkin.core import rng
 
 @dataclass(frozen=True)
 class Plan:
-    """`rows[i, k]` are the samples of client i's batch k, of which the first `count[i, k]` are real."""
+    """The batches of some clients. `rows[i, k]` is batch k of client i; its first `count[i, k]` samples are real."""
 
     rows: np.ndarray  # (m, K, width) int64
     count: np.ndarray  # (m, K) int64; 0 beyond the client's own number of batches
-    batches: np.ndarray  # (m,) int64
+    batches: np.ndarray  # (m,) int64, the number of each client's batches
 
     @property
     def full(self) -> np.ndarray:
-        """Whether the client's batch k is as long as the plan is wide."""  # (m, K) bool
+        """For each client and batch, whether all samples of the batch are real."""  # (m, K) bool
         full: np.ndarray = self.count == self.rows.shape[2]
         return full
 
 
 def number(sizes: np.ndarray, batch: int, steps: int | None, epochs: int | None, per_step: int = 1) -> np.ndarray:
-    """Steps each client takes in a round."""  # (m,) int64
+    """How many steps each client takes in a round.
+
+    It is `steps` if that is given. Otherwise it follows from `epochs`, the client's number of samples, the size of a
+    batch and the number of batches in a step.
+    """  # (m,) int64
     if steps is not None:
         return np.full(len(sizes), steps, dtype=np.int64)
     assert epochs is not None
@@ -47,7 +52,12 @@ def planned(
     sampler: str = "fresh",
     per_step: int = 1,
 ) -> Plan:
-    """The batches of these clients in this round: `per_step` of them for every step."""
+    """The plan of these clients' batches in this round, with `per_step` batches for every step.
+
+    `sizes` has the clients' numbers of samples, and `streams` the keys of their random streams. The sampler "fresh"
+    draws each batch independently if `steps` is given, and shuffles every epoch if `epochs` is given. The sampler
+    "cyclic" goes through the samples in their own order.
+    """
     wanted = number(sizes, batch, steps, epochs, per_step) * per_step
     width = int(min(batch, sizes.max()))
     if sampler == "cyclic":
@@ -60,14 +70,14 @@ def planned(
 
 
 def fresh(sizes: np.ndarray, streams: np.ndarray, width: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each batch uniformly without replacement: Floyd's algorithm, for all clients and batches at once."""
+    """Draw each batch uniformly without replacement, by Floyd's algorithm, for all clients and batches at once."""
     m = len(sizes)
     u = rng.uniform(streams, 0, number * width).reshape(m, number, width)
     count = np.repeat(np.minimum(sizes, width)[:, None], number, axis=1)
     first = np.maximum(sizes - width, 0)[:, None]  # (m, 1)
     rows = np.zeros((m, number, width), dtype=np.int64)
     for j in range(width):
-        last = first + j  # the j-th pick is among 0 .. last; a repeated one becomes `last`, which cannot be there yet
+        last = first + j  # pick j is one of 0 .. last; a repeated pick becomes `last`, which no earlier pick can be
         pick = (u[:, :, j] * (last + 1)).astype(np.int64)
         seen = (rows[:, :, :j] == pick[:, :, None]).any(2)
         rows[:, :, j] = np.where(seen, last, pick)
@@ -80,8 +90,11 @@ def fresh(sizes: np.ndarray, streams: np.ndarray, width: int, number: int) -> tu
 def shuffled(
     sizes: np.ndarray, streams: np.ndarray, width: int, batch: int, wanted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every epoch a new order, cut in batches; the last may be short and is used. As many epochs as `wanted` needs: one
-    more than asked for, where a step takes several batches and an epoch has fewer."""
+    """Shuffle the samples in every epoch and cut them into batches. The last batch of an epoch may be short.
+
+    A client goes through as many epochs as its `wanted` number of batches needs. If one step takes more batches than an
+    epoch has, this is more than the number of epochs asked for.
+    """
     m, most = len(sizes), int(wanted.max())
     rows = np.zeros((m, most, width), dtype=np.int64)
     count = np.zeros((m, most), dtype=np.int64)
@@ -97,7 +110,7 @@ def shuffled(
 
 
 def cyclic(sizes: np.ndarray, round: int, width: int, batch: int, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A fixed, unshuffled list of batches, gone on with from round to round (as pFedMe's code does)."""
+    """Take batches from a fixed, unshuffled list. A round continues where the last one ended, as in pFedMe's code."""
     most = int(wanted.max())
     k = np.arange(most)[None, :]  # (1, K)
     batches = -(-sizes // batch)[:, None]  # (m, 1)

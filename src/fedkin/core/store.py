@@ -1,7 +1,7 @@
-"""The clients' private slots: stacked models, one row a client, in memory or, beyond a budget, in mapped files.
+"""Stores the clients' private slots, in memory or, if they are larger than a budget, in memory-mapped files.
 
-A mapped file is scratch: it changes with every round, so it would run ahead of a checkpoint. A checkpoint therefore
-copies the slots to a file of its own (a version), and resuming copies that version back to fresh scratch.
+Mapped files are temporary. They change in every round, so they are soon newer than the last checkpoint. A checkpoint
+therefore copies the slots to its own file, and a resumed run copies that file into new mapped files.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from torch import Tensor
 from fedkin.core import tree
 from fedkin.core.tree import Message
 
-BUDGET = 4 * 2**30  # bytes held in memory before slots are mapped
+BUDGET = 4 * 2**30  # the most bytes of slots that are held in memory
 
 
 class Slots:
-    """`n` clients' private models; all start from the same ones."""
+    """The private models of `n` clients. Every client starts with the models `first`.
+
+    `scratch` is the folder for mapped files; None is the system's temporary folder.
+    """
 
     def __init__(self, first: Message, n: int, budget: int = BUDGET, scratch: Path | None = None):
         self.first, self.n, self.scratch = first, n, scratch
@@ -30,7 +33,7 @@ class Slots:
 
     @cached_property
     def values(self) -> Message:
-        """Stacked, a row a client; room is taken when it is first asked for."""
+        """The stacked models, a row for each client. Memory or files are allocated at the first use."""
         if self.mapped:
             self._folder = tempfile.TemporaryDirectory(prefix="slots-", dir=self.scratch)
         return {
@@ -40,10 +43,11 @@ class Slots:
 
     @property
     def folder(self) -> Path | None:
-        """Where mapped slots lie."""
+        """The folder of the mapped files, or None if there are none."""
         return None if self._folder is None else Path(self._folder.name)
 
     def _filled(self, name: str, value: Tensor) -> Tensor:
+        """A tensor with `value` in every client's row, in memory or mapped to a file called `name`."""
         shape = (self.n, *value.shape)
         if self._folder is None:
             return value.expand(shape).clone()
@@ -58,16 +62,19 @@ class Slots:
         return tree.each(lambda model: tree.mapped(lambda value: value.index_select(0, ids), model), self.values)
 
     def write(self, ids: Tensor, rows: Message) -> None:
+        """Replace these clients' rows."""
         for slot, model in self.values.items():
             for name, value in model.items():
                 value.index_copy_(0, ids, rows[slot][name].to(value.dtype))
 
     def restore(self, saved: Message) -> None:
+        """Replace the rows of all clients by those of a checkpoint."""
         for slot, model in self.values.items():
             for name, value in model.items():
                 value.copy_(saved[slot][name])
 
     def close(self) -> None:
+        """Free the memory and delete the mapped files."""
         self.__dict__.pop("values", None)
         if self._folder is not None:
             self._folder.cleanup()

@@ -1,4 +1,7 @@
-"""Models as dictionaries of tensors, and stacks of them: one extra leading axis, the clients."""
+"""Functions of models, which are dictionaries of tensors, and of stacked models.
+
+A stacked model holds the models of many clients: its tensors have one more axis, the first, with a row for each client.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-Model = dict[str, Tensor]
-Message = dict[str, Model]
-Batch = dict[str, Tensor]
+Model = dict[str, Tensor]  # parameter name -> tensor
+Message = dict[str, Model]  # named models
+Batch = dict[str, Tensor]  # "x", "y", and what else a loss needs
 
 
 def mapped(f: Callable[..., Tensor], first: Model, *rest: Model) -> Model:
-    """`f` of the tensors of one name, name by name."""
+    """Apply `f` to the tensors that have the same name in all models, for each name."""
     return {name: f(value, *(other[name] for other in rest)) for name, value in first.items()}
 
 
@@ -23,73 +26,78 @@ def added(a: Model, b: Model, scale: float = 1.0) -> Model:
 
 
 def update(before: Model, after: Model) -> Model:
-    """What training changed: after - before. An update has this sign everywhere."""
+    """The change made by training: after - before. Every update in fedkin has this sign."""
     return mapped(torch.sub, after, before)
 
 
 def zeros(model: Model) -> Model:
+    """A model of the same shapes with all values zero."""
     return mapped(torch.zeros_like, model)
 
 
 def vector(stacked: Model) -> Tensor:
-    """Each model as one row, in the fixed order of its names."""  # (m, d)
+    """Each client's model as one row: its flattened tensors, joined in the order of their names."""  # (m, d)
     return torch.cat([value.reshape(len(value), -1) for value in stacked.values()], dim=1)
 
 
 def unvector(rows: Tensor, like: Model) -> Model:
-    """The inverse of `vector`; `like` is a stack of such models, of any length."""
+    """The inverse of `vector`. `like` is a stacked model, for any number of clients, that gives names and shapes."""
     shapes = {name: tuple(value.shape[1:]) for name, value in like.items()}
     parts = rows.split([int(torch.Size(shape).numel()) for shape in shapes.values()], dim=1)
     return {name: part.reshape(len(rows), *shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}
 
 
 def stacked(models: Sequence[Model]) -> Model:
+    """One stacked model of these models."""
     return {name: torch.stack([model[name] for model in models]) for name in models[0]}
 
 
 def repeated(model: Model, times: int) -> Model:
-    """The same model for every client: a view, nothing is copied."""
+    """A stacked model with the same model for each of `times` clients. It is a view; nothing is copied."""
     return mapped(lambda value: value.expand(times, *value.shape), model)
 
 
 def rows(stack: Model, ids: Tensor | slice) -> Model:
+    """The stacked model of these rows only."""
     return mapped(lambda value: value[ids], stack)
 
 
 def row(stack: Model, position: int) -> Model:
+    """The one model in this row."""
     return mapped(lambda value: value[position], stack)
 
 
 def joined(stacks: Sequence[Model]) -> Model:
-    """Stacks one after another."""
+    """One stacked model with the rows of all these stacked models, in order."""
     return stacks[0] if len(stacks) == 1 else mapped(lambda *values: torch.cat(values), stacks[0], *stacks[1:])
 
 
 def each(f: Callable[..., Model], *messages: Message) -> Message:
-    """`f` of the models of one name, for every named model of a message."""
+    """Apply `f` to the models that have the same name in all messages, for each name."""
     return {name: f(model, *(other[name] for other in messages[1:])) for name, model in messages[0].items()}
 
 
 def size(messages: Iterable[Model]) -> tuple[int, int]:
-    """Numbers and bytes in these models."""
+    """How many numbers, and how many bytes, these models have."""
     values = [value for model in messages for value in model.values()]
     return sum(value.numel() for value in values), sum(value.numel() * value.element_size() for value in values)
 
 
 def weighted(stack: Model, weight: Tensor) -> Model:
-    """The mean of the stacked models with these weights (they need not sum to one), accumulated in float64."""
+    """The weighted mean of the stacked models, computed in float64. The weights need not sum to one."""
     share = weight.double() / weight.double().sum()
     return mapped(lambda value: torch.tensordot(share, value.double(), dims=1).to(value.dtype), stack)
 
 
 def finite(stack: Model) -> Tensor:
-    """Which of the stacked models are finite in every number."""  # (m,) bool
+    """For each stacked model, whether all of its numbers are finite."""  # (m,) bool
     largest = [torch.linalg.vector_norm(value.reshape(len(value), -1), torch.inf, dim=1) for value in stack.values()]
-    return torch.stack(largest).isfinite().all(0)  # a nan or an infinity shows in the largest, without a temporary
+    # a nan or an infinity makes the largest value nan or infinite, so no mask as large as the model is needed
+    return torch.stack(largest).isfinite().all(0)
 
 
 def flat(nested: Mapping[str, object], prefix: str = "") -> dict[str, Tensor]:
-    """A nested dictionary of tensors as one level, names joined by '/'; empty dictionaries vanish."""
+    """A nested dictionary of tensors as a flat one, with names joined by '/'. Empty dictionaries are dropped."""
     result: dict[str, Tensor] = {}
     for name, value in nested.items():
         if isinstance(value, dict):
@@ -102,7 +110,7 @@ def flat(nested: Mapping[str, object], prefix: str = "") -> dict[str, Tensor]:
 
 
 def nested(flat: dict[str, Tensor]) -> dict[str, object]:
-    """The inverse of `flat`."""
+    """The inverse of `flat`, but for empty dictionaries."""
     result: dict[str, object] = {}
     for path, value in flat.items():
         *folders, name = path.split("/")

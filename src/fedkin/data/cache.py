@@ -1,4 +1,4 @@
-"""Decoded datasets, kept as safetensors in the user's cache folder: decoding is done once, loading is a memory map."""
+"""Stores decoded datasets as safetensors files in the user's cache folder, so that decoding is done only once."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-FORMAT = 2  # raise it when what is stored changes, and older files are no longer looked at
+FORMAT = 2  # part of every file's name: a higher number makes all older files unused
 
-Stored = tuple[dict[str, Tensor], dict[str, str]]
+Stored = tuple[dict[str, Tensor], dict[str, str]]  # tensors by name, and notes about them
 
 
 def folder() -> Path:
-    """`FEDKIN_CACHE`, or `fedkin` in the user's cache folder."""
+    """The cache folder: `FEDKIN_CACHE` if it is set, else `fedkin` in the user's cache folder."""
     if own := os.environ.get("FEDKIN_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fedkin"
 
 
 def fingerprint(files: Iterable[Path], root: Path) -> list[tuple[str, int, int]]:
-    """Names, sizes and times of files: cheap, and different once a file was written anew."""
+    """Names, sizes and modification times of the files. It changes when a file is written again."""
     return [(str(file.relative_to(root)), file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(files)]
 
 
 def path(name: str, source: str, mark: object) -> Path:
+    """The cache file of a dataset from this source. `mark` identifies the version of the source's content."""
     key = hashlib.sha256(json.dumps([FORMAT, name, source, mark]).encode()).hexdigest()[:16]
     return folder() / f"{name}-{key}.safetensors"
 
 
 def load(file: Path) -> Stored | None:
-    """What was stored, memory-mapped; None if there is no such file or it is damaged."""
+    """The stored tensors, memory-mapped, and notes; None if the file does not exist or is damaged."""
     try:
         with safe_open(str(file), framework="pt") as stored:
             notes = stored.metadata() or {}
@@ -49,7 +50,7 @@ def load(file: Path) -> Stored | None:
 
 
 def save(file: Path, tensors: dict[str, Tensor], notes: dict[str, str]) -> None:
-    """Written beside and moved into place, so that no reader ever meets half a file."""
+    """Write a temporary file beside `file` and rename it, so that no reader ever sees an incomplete file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-", suffix=".part")
     os.close(handle)

@@ -1,4 +1,4 @@
-"""The datasets that have a name: what they are, where they are looked for, how they are divided unless told."""
+"""The named datasets: what they are, where they are found, and how they are divided by default."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Entry:
-    """One named dataset. `sources` are tried in order: first as folders, then as ids on the Hugging Face hub."""
+    """One named dataset. All `sources` are tried in order as folders, then in order as ids on the Hugging Face hub."""
 
     name: str
     description: str
     kind: Literal["synthetic", "digits", "images", "characters", "tweets"]
     sources: tuple[str, ...] = ()  # "namespace/name"; "local/..." exists as a folder only
     classes: int = 10
-    columns: tuple[str, ...] = ()  # what to learn from, the label, and the client where there is one
+    columns: tuple[str, ...] = ()  # of the features, the label, and the client if the dataset has clients
     pixels: Literal["standardised", "scaled"] = "standardised"
     partition: str = "dirichlet:0.5"
-    clients: int | None = 100  # None: every client there is
-    minimum: int = 1  # natural clients with fewer samples are dropped: too few to train and test on
+    clients: int | None = 100  # default number of clients; None: all natural clients
+    minimum: int = 1  # natural clients with fewer samples are dropped, since they have too few to train and test on
 
     @property
     def hub_ids(self) -> tuple[str, ...]:
+        """The sources that exist on the hub."""
         return tuple(source for source in self.sources if not source.startswith("local/"))
 
 

@@ -1,4 +1,4 @@
-"""From tables of encoded pictures and of text to tensors."""
+"""Decodes tables of pictures and of text to tensors."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from torch import Tensor
 from fedkin.data import text
 from fedkin.data.cache import Stored
 from fedkin.data.catalogue import Entry
-from fedkin.data.progress import decoding
+from fedkin.data.decode_progress import decode_progress
 from fedkin.errors import require
 
 BATCH = 1000  # pictures decoded at a time
-OFFSET = 0.001  # keeps pixels that hardly ever change from blowing up
+OFFSET = 0.001  # added to a pixel's deviation, since a pixel that hardly ever changes has almost none
 
 
 def images(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
-    """Pictures as they are, 8 bits a pixel, with the mean and deviation of each pixel over the whole set."""
+    """The pictures with 8 bits for each pixel, and the mean and deviation of each pixel over the whole dataset."""
     from datasets import Image
 
     column, label, *_ = entry.columns
     count = sum(len(table) for table in splits.values())
     require(count, "has no rows.")
     x, y, done = np.zeros(0, dtype=np.uint8), [], 0
-    with decoding(entry.name, count, progress) as advance:
+    with decode_progress(entry.name, count, progress) as advance:
         for name, table in splits.items():
             require(isinstance(table.features[column], Image), f"has no pictures in the column {column} of '{name}'.")
             y.append(text.integers(table, label))
@@ -50,7 +50,7 @@ def images(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
 
 
 def _planes(picture: Any) -> np.ndarray:
-    """(channels, height, width); anything but grey becomes RGB."""
+    """The pixels as (channels, height, width). Every picture that is not grey becomes RGB."""
     require(picture is not None, "has a row without a picture.")
     grey = picture.mode in ("L", "1", "I", "I;16", "F")
     pixels = np.asarray(picture.convert("L" if grey else "RGB"))
@@ -58,7 +58,7 @@ def _planes(picture: Any) -> np.ndarray:
 
 
 def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each pixel, summed exactly in whole numbers and without a copy of the set."""
+    """Mean and deviation of each pixel. The sums are exact, in whole numbers, and need no copy of the dataset."""
     total = np.zeros(x.shape[1:], dtype=np.int64)
     squares = np.zeros_like(total)
     for start in range(0, len(x), BATCH):
@@ -71,8 +71,11 @@ def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pixels(tensors: dict[str, Tensor], how: Literal["standardised", "scaled"]) -> Tensor:
-    """Floats to learn from: standardised, (x - mean) / (sd + 0.001) for x in 0 .. 255 as pFedMe's scripts have it, or
-    scaled, (x - 0.5) / 0.5 for x in [0, 1]."""
+    """The pixels as floats.
+
+    "standardised" is (x - mean) / (sd + 0.001) for x in 0 .. 255, as in pFedMe's scripts. "scaled" is (x - 0.5) / 0.5
+    for x in [0, 1].
+    """
     x = tensors["x"].to(torch.float32)
     if how == "scaled":
         return x.mul_(2 / 255).sub_(1)
@@ -81,9 +84,10 @@ def pixels(tensors: dict[str, Tensor], how: Literal["standardised", "scaled"]) -
 
 
 def characters(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
+    """Windows of characters, the character after each window, and the client of each row."""
     context, following, client = entry.columns
     x, y, owner = [], [], []
-    with decoding(entry.name, sum(len(table) for table in splits.values()), progress) as advance:
+    with decode_progress(entry.name, sum(len(table) for table in splits.values()), progress) as advance:
         for table in splits.values():
             for batch in table.select_columns(list(entry.columns)).with_format("arrow").iter(100_000):
                 x.append(text.characters(batch.column(context), text.CONTEXT))
@@ -96,10 +100,10 @@ def characters(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
 
 
 def tweets(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
-    """Words of tweets; the few neutral ones (only in the official test split) belong to no class and are dropped."""
+    """The words of the tweets. The few neutral tweets, all in the test split, have no class and are dropped."""
     column, label, client = entry.columns
     words, mood, owner, rows, dropped = [], [], [], {}, 0
-    with decoding(entry.name, sum(len(table) for table in splits.values()), progress) as advance:
+    with decode_progress(entry.name, sum(len(table) for table in splits.values()), progress) as advance:
         for name, table in splits.items():
             labels = text.integers(table, label)
             require(np.isin(labels, (0, 2, 4)).all(), f"has a label in {label} that is none of 0, 2 and 4.")
@@ -119,11 +123,13 @@ def tweets(splits: dict[str, Any], entry: Entry, progress: bool) -> Stored:
 
 
 def _check_labels(y: np.ndarray, classes: int) -> None:
+    """Refuse labels that are not class numbers."""
     wrong = y[(y < 0) | (y >= classes)]
     require(not len(wrong), f"has the label {wrong[0] if len(wrong) else ''}, but its classes are 0 to {classes - 1}.")
 
 
 def _stored(arrays: dict[str, np.ndarray], splits: dict[str, Any], vocabulary: int | None = None) -> Stored:
+    """The arrays as tensors, with notes on the numbers of rows and the size of the vocabulary."""
     notes = {"rows": json.dumps({name: len(table) for name, table in splits.items()})}
     if vocabulary is not None:
         notes["vocabulary"] = str(vocabulary)

@@ -1,4 +1,4 @@
-"""The 1,797 digits that come with scikit-learn: real images without a network."""
+"""The 1,797 images of digits that come with scikit-learn, which need no network."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fedkin.data.samples import Samples
 
 
 def digits() -> Samples:
+    """All images, each pixel standardised."""
     from sklearn.datasets import load_digits  # here: importing it takes longer than most runs' first round
 
     images, labels = load_digits(return_X_y=True)

@@ -1,6 +1,6 @@
-"""What every dataset becomes: one flat store of samples, and an index list a client.
+"""`Federation`, the form that every dataset gets: one flat store of samples, and for each client a list of rows.
 
-Nothing is ever padded here; only the plan of a round's batches is (see `core/batches.py`).
+Stored samples are never padded. Only the plan of a round's batches is padded (see `core/batches.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Index:
-    """Ragged lists of row numbers, one a client: client i owns `rows[start[i] : start[i + 1]]`."""
+    """Lists of row numbers of different lengths, one for each client: client i has `rows[start[i] : start[i + 1]]`."""
 
     rows: Tensor  # (k,) int64
     start: Tensor  # (n + 1,) int64
 
     @staticmethod
     def of(lists: Iterable[Sequence[int] | np.ndarray | Tensor]) -> Index:
+        """The index of these lists of row numbers, one for each client."""
         parts = [torch.as_tensor(rows, dtype=torch.int64).reshape(-1) for rows in lists]
         sizes = torch.tensor([0] + [len(rows) for rows in parts], dtype=torch.int64)
         return Index(torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64), sizes.cumsum(0))
@@ -35,15 +36,20 @@ class Index:
 
     @property
     def sizes(self) -> Tensor:  # (n,) int64
+        """The number of rows of each client."""
         return self.start.diff()
 
     def lists(self) -> list[Tensor]:
+        """The row numbers of each client."""
         return [self.rows[a:b] for a, b in pairwise(self.start.tolist())]
 
 
 @dataclass(frozen=True)
 class Federation:
-    """Samples and who owns them. `x` may be float features or images, or integer tokens; `y` are class numbers."""
+    """Samples and the clients that own them.
+
+    `x` has float features or images, or integer tokens. `y` has class numbers.
+    """
 
     name: str
     x: Tensor  # (N, ...) float32, or an integer type for tokens
@@ -54,17 +60,29 @@ class Federation:
     validation: Index | None = None
     common: Tensor | None = None  # rows of the common test set, owned by no client
     server: Tensor | None = None  # rows of the server's own validation set, owned by no client
-    clients: tuple[str, ...] = ()  # what each client is called
+    clients: tuple[str, ...] = ()  # the clients' names; empty if they have none
     vocabulary: int | None = None  # number of tokens, for text
-    left_out: tuple[str, ...] = ()  # clients without samples, named
+    left_out: tuple[str, ...] = ()  # names of the clients without samples, which do not take part
     irrelevant: Tensor | None = None  # (n,) bool: the truth, for the evaluation only
     source: dict[str, object] = field(default_factory=dict)  # where the samples came from, for the record
 
     @property
     def n(self) -> int:
+        """The number of clients."""
         return len(self.train)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one sample."""
+        """The shape of one sample."""
         return tuple(self.x.shape[1:])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The clients' names, or their numbers if they have no names."""
+        return self.clients or tuple(str(client) for client in range(self.n))
+
+    def label_counts(self) -> np.ndarray:  # (n, classes)
+        """How many training samples of each class each client has."""
+        client = np.repeat(np.arange(self.n), self.train.sizes.numpy())
+        label = self.y[self.train.rows].numpy()
+        return np.bincount(client * self.classes + label, minlength=self.n * self.classes).reshape(self.n, self.classes)

@@ -1,6 +1,7 @@
-"""Who gets which samples: pure functions of the labels, the number of clients and a seed.
+"""Partitions: each function divides the rows of a dataset among clients.
 
-Every function returns one array of row numbers a client. Images never pass through here.
+The functions are pure and see only labels, the number of clients and a seed, never the features. Each returns a list
+with one array of row numbers for each client.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import heapq
 
 import numpy as np
 
-from fedkin.data import groups
-from fedkin.data.seeds import keyed
-from fedkin.data.spec import partition_argument
+from fedkin.data.notation import partition_argument
+from fedkin.data.published_partitions import PUBLISHED, published_partition
+from fedkin.data.seeds import keyed_generator
 from fedkin.errors import BadInput, require
 
-MINIMUM = 10  # samples of a dirichlet client, where there are enough
+MINIMUM = 10  # the fewest samples of a dirichlet client, if there are enough for all clients
 
 
 def partition(
@@ -25,16 +26,18 @@ def partition(
     minimum: int | None = None,
     owner: np.ndarray | None = None,
 ) -> list[np.ndarray]:
-    """Divide the rows of `labels` as `spec` says; `owner` numbers the natural clients, where there are some.
+    """Divide the rows of `labels` as `spec` says, for example "dirichlet:0.5".
 
-    `clients` may be None for natural clients, whose number the data knows, and for the partitions of 20 clients.
+    `owner` has the number of each row's natural client, and only the partition "natural" needs it. `clients` may be
+    None for natural clients, whose number follows from `owner`, and for the published partitions of 20 clients.
+    `minimum` is the fewest samples of a client, and only "dirichlet" uses it.
     """
     name, argument = partition_argument(spec)
     if name == "natural":
         require(owner is not None, "The partition 'natural' needs samples that say whose they are.")
         return natural(np.asarray(owner), clients or 0)
-    if name in ("pfedme", "pfedme-overlap", "fedmcsa"):
-        return groups.twenty(name, labels, clients, seed, generator=str(argument or "mnist"))
+    if name in PUBLISHED:
+        return published_partition(name, labels, clients, seed, generator=str(argument or "mnist"))
     if clients is None:
         raise BadInput(f"The partition '{name}' needs a number of clients.")
     require(clients >= 1, f"The number of clients must be at least 1, not {clients}.")
@@ -52,12 +55,12 @@ def partition(
 
 
 def iid(count: int, clients: int, seed: int) -> list[np.ndarray]:
-    """Equal parts of a shuffled whole."""
-    return np.array_split(keyed(seed, "iid").permutation(count), clients)
+    """The rows are shuffled and cut into equal parts."""
+    return np.array_split(keyed_generator(seed, "iid").permutation(count), clients)
 
 
 def natural(owner: np.ndarray, clients: int = 0) -> list[np.ndarray]:
-    """The rows of client 0, of client 1, ...; a client below `clients` without rows gets an empty array."""
+    """Each client gets the rows it owns. A client without rows, numbered below `clients`, gets an empty array."""
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.cumsum(np.bincount(owner, minlength=clients))[:-1])
 
@@ -65,9 +68,9 @@ def natural(owner: np.ndarray, clients: int = 0) -> list[np.ndarray]:
 def dirichlet(
     labels: np.ndarray, clients: int, alpha: float, seed: int, minimum: int | None = None
 ) -> list[np.ndarray]:
-    """Every class is divided by a draw from Dirichlet(alpha): a small alpha gives clients few classes.
+    """Every class is divided by a draw from Dirichlet(alpha). A small alpha gives a client few classes.
 
-    The minimum is reached by `repaired`, not by drawing again, which may never end.
+    `filled_to_minimum` then gives every client the minimum of samples.
     """
     fewest = min(MINIMUM, len(labels) // clients) if minimum is None else minimum
     require(
@@ -75,30 +78,34 @@ def dirichlet(
         f"{clients} clients with at least {fewest} samples each need {fewest * clients} samples, but there are "
         f"{len(labels)}; lower 'minimum' or 'clients'.",
     )
-    gen = keyed(seed, "dirichlet")
+    gen = keyed_generator(seed, "dirichlet")
     order = gen.permutation(len(labels))
     draws = np.random.default_rng(int(gen.integers(2**32)))
-    parts = [divided(order[labels[order] == label], clients, alpha, draws) for label in np.unique(labels)]
+    parts = [dirichlet_parts(order[labels[order] == label], clients, alpha, draws) for label in np.unique(labels)]
     shares = [np.concatenate(own) for own in zip(*parts, strict=True)]
-    return repaired(shares, labels, fewest, gen)
+    return filled_to_minimum(shares, labels, fewest, gen)
 
 
-def divided(rows: np.ndarray, clients: int, alpha: float, draws: np.random.Generator) -> list[np.ndarray]:
-    """One class among the clients, cut at the cumulative shares of a Dirichlet draw: as Flower's `DirichletPartitioner`
-    does it, whose import brings plotting libraries and takes seconds."""
+def dirichlet_parts(rows: np.ndarray, clients: int, alpha: float, draws: np.random.Generator) -> list[np.ndarray]:
+    """The rows of one class, cut at the cumulative shares of a Dirichlet draw.
+
+    Flower's `DirichletPartitioner` does the same, but its import brings plotting libraries and takes seconds.
+    """
     cuts = (np.cumsum(draws.dirichlet(np.full(clients, alpha))) * len(rows)).astype(int)[:-1]
     return np.split(rows, cuts)
 
 
-def repaired(shares: list[np.ndarray], labels: np.ndarray, minimum: int, gen: np.random.Generator) -> list[np.ndarray]:
-    """Give every client at least `minimum` samples by moving single ones, of random classes, from the richest client.
+def filled_to_minimum(
+    shares: list[np.ndarray], labels: np.ndarray, minimum: int, gen: np.random.Generator
+) -> list[np.ndarray]:
+    """Give every client at least `minimum` samples: move single samples of random classes from the richest client.
 
-    Unlike drawing again this always ends, and it leaves the clients alone that were drawn well.
+    Drawing all shares again might never end. Moving samples always ends, and most clients keep the share they drew.
     """
     poor = [i for i, rows in enumerate(shares) if len(rows) < minimum]
     richest = [(-len(rows), i) for i, rows in enumerate(shares) if len(rows) >= minimum]
     heapq.heapify(richest)
-    purses: dict[int, list[list[int]]] = {}  # of those who give: their rows, a list a class
+    purses: dict[int, list[list[int]]] = {}  # for each client that gives: the rows it still has, a list for each class
     after = list(shares)
     for i in poor:
         taken = []
@@ -122,23 +129,24 @@ def repaired(shares: list[np.ndarray], labels: np.ndarray, minimum: int, gen: np
 def classes(labels: np.ndarray, clients: int, each: int, seed: int) -> list[np.ndarray]:
     """Every client holds `each` classes, and the clients that hold a class get equal parts of it.
 
-    All classes are held by equally many clients (or one more), and which clients share a class is random. Neither is so
-    in Flower's `PathologicalPartitioner`: its random mode is uneven, its deterministic one makes a chain of clients.
+    All classes have the same number of holders, or one more, and which clients share a class is random. Flower's
+    `PathologicalPartitioner` cannot do both: its random mode is uneven, and its deterministic mode makes a chain of
+    clients.
     """
-    known = np.unique(labels)
+    present = np.unique(labels)
     require(
-        each <= len(known),
-        f"A client cannot have {each} classes where there are {len(known)}; lower the argument of 'classes'.",
+        each <= len(present),
+        f"A client cannot have {each} classes where there are {len(present)}; lower the argument of 'classes'.",
     )
-    gen = keyed(seed, "classes")
-    holders: list[list[int]] = [[] for _ in known]
+    gen = keyed_generator(seed, "classes")
+    holders: list[list[int]] = [[] for _ in present]
     for client in range(clients):
         held = np.array([len(clients_of) for clients_of in holders])
-        least = np.lexsort((gen.random(len(known)), held))
+        least = np.lexsort((gen.random(len(present)), held))
         for number in least[:each]:
             holders[number].append(client)
     shares: list[list[np.ndarray]] = [[] for _ in range(clients)]
-    for number, clients_of in zip(known, holders, strict=True):
+    for number, clients_of in zip(present, holders, strict=True):
         rows = gen.permutation(np.flatnonzero(labels == number))
         for client, part in zip(clients_of, np.array_split(rows, max(1, len(clients_of))), strict=False):
             shares[client].append(part)
@@ -146,15 +154,15 @@ def classes(labels: np.ndarray, clients: int, each: int, seed: int) -> list[np.n
 
 
 def shards(labels: np.ndarray, clients: int, each: int, seed: int) -> list[np.ndarray]:
-    """McMahan's way: the rows sorted by label are cut in equal shards, and every client gets `each` random ones.
+    """As in McMahan's paper, the rows sorted by label are cut into equal shards, and every client gets `each` shards.
 
-    Where the rows do not divide evenly some shards have one row more, so that none is lost as in Flower's partitioner.
+    If the rows do not divide evenly, some shards have one row more. Flower's partitioner would lose those rows.
     """
     require(
         clients * each <= len(labels),
         f"{clients} clients with {each} shards each need {clients * each} samples, but there are {len(labels)}.",
     )
-    gen = keyed(seed, "shards")
+    gen = keyed_generator(seed, "shards")
     shuffled = gen.permutation(len(labels))
     pieces = np.array_split(shuffled[np.argsort(labels[shuffled], kind="stable")], clients * each)
     return [np.concatenate([pieces[i] for i in dealt]) for dealt in gen.permutation(len(pieces)).reshape(clients, each)]

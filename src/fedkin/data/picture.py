@@ -1,4 +1,4 @@
-"""What a partition looks like: numbers, lines to print, and a picture that needs nothing but a browser."""
+"""Shows how samples are divided among clients: as a table to print, and as an SVG picture for a browser."""
 
 from __future__ import annotations
 
@@ -13,65 +13,61 @@ from fedkin.errors import require
 
 SHADES = ("#e3eef9", "#cfe1f2", "#b5d4e9", "#93c3df", "#6daed5", "#4b97c9", "#2f7ebc", "#1864aa", "#0a4a90", "#08306b")
 INK, MUTED, RULE, EMPTY, TRAIN, TEST = "#1b2733", "#5d6b7a", "#d5dce3", "#f6f8fa", "#e08a3c", "#f3d3b3"
-FOREIGN = "#b3261e"  # irrelevant clients
+FOREIGN = "#b3261e"  # the colour of irrelevant clients
 TOP, GAP, SIZES, MARGIN, FOOT = 76, 28, 190, 24, 92  # pixels above, between, of the bars, at the edges, below
-LONGEST = 22  # characters of a client's name that are shown
+LONGEST = 22  # characters of a client's name that the picture shows
 
 
-def counts(federation: Federation) -> np.ndarray:  # (n, classes)
-    """Training samples of each class that each client has."""
-    classes = federation.classes
-    client = np.repeat(np.arange(federation.n), federation.train.sizes.numpy())
-    label = federation.y[federation.train.rows].numpy()
-    return np.bincount(client * classes + label, minlength=federation.n * classes).reshape(federation.n, classes)
-
-
-def names(federation: Federation) -> tuple[str, ...]:
-    return federation.clients or tuple(str(client) for client in range(federation.n))
-
-
-def marked(federation: Federation) -> tuple[str, ...]:
-    """The names, with an asterisk after those of irrelevant clients."""
+def marked_names(federation: Federation) -> tuple[str, ...]:
+    """The clients' names, with an asterisk after the names of irrelevant clients."""
     if federation.irrelevant is None:
-        return names(federation)
+        return federation.names
     truth = federation.irrelevant.tolist()
-    return tuple(f"{name} *" if foreign else name for name, foreign in zip(names(federation), truth, strict=True))
+    return tuple(f"{name} *" if foreign else name for name, foreign in zip(federation.names, truth, strict=True))
 
 
-def verdict(federation: Federation) -> str | None:
-    """How many clients are irrelevant, where that is known."""
+def irrelevant_sentence(federation: Federation) -> str | None:
+    """How many clients are irrelevant, or None if the federation has no irrelevant clients."""
     if federation.irrelevant is None:
         return None
-    how = f" ({told})" if (told := federation.source.get("irrelevant")) else ""
+    how = f" ({spec})" if (spec := federation.source.get("irrelevant")) else ""
     return f"{int(federation.irrelevant.sum()):,} of {federation.n:,} clients are irrelevant{how}"
 
 
 def table(federation: Federation) -> list[str]:
-    """The sizes in one line, who was left out, how many are irrelevant, then a line a client: its name, samples and
-    those of each class."""
-    of_class = counts(federation)
-    size, held = of_class.sum(1), federation.test.sizes.numpy()
+    """The lines of a table.
+
+    First come a line of sizes, the names of clients that were left out and the number of irrelevant clients. Then each
+    client has a line with its name, its numbers of training and test samples, and its training samples of each class.
+    """
+    of_class = federation.label_counts()
+    size, tested = of_class.sum(1), federation.test.sizes.numpy()
     lines = [
         f"{federation.name}: {federation.n:,} clients, {federation.classes} classes, training samples per client min "
-        f"{size.min():,}, median {np.median(size):,.0f}, max {size.max():,}, sum {size.sum():,}; test {held.sum():,}"
+        f"{size.min():,}, median {np.median(size):,.0f}, max {size.max():,}, sum {size.sum():,}; test {tested.sum():,}"
     ]
     if federation.left_out:
         shown = ", ".join(federation.left_out[:5]) + (", ..." if len(federation.left_out) > 5 else "")
         lines.append(f"left out, without samples: {len(federation.left_out):,} ({shown})")
-    if said := verdict(federation):
-        lines.append(f"{said}, marked *")
-    name = max(len("client"), *(len(client) for client in marked(federation)))
+    if sentence := irrelevant_sentence(federation):
+        lines.append(f"{sentence}, marked *")
+    names = marked_names(federation)
+    name = max(len("client"), *(len(client) for client in names))
     wide = max(len(f"{of_class.max():,}"), len(str(federation.classes - 1)))
     head = " ".join(f"{label:>{wide}}" for label in range(federation.classes))
     lines.append(f"{'client':<{name}}  {'train':>8} {'test':>8}  {head}")
-    for client, total, test, row in zip(marked(federation), size, held, of_class, strict=True):
+    for client, total, test, row in zip(names, size, tested, of_class, strict=True):
         cells = " ".join(f"{count:>{wide},}" if count else f"{'.':>{wide}}" for count in row)
         lines.append(f"{client:<{name}}  {total:>8,} {test:>8,}  {cells}")
     return lines
 
 
 def draw(federation: Federation, path: str | Path) -> Path:
-    """Write the picture as .svg or .html: a row a client, a column a class, a shade for its share, bars for sizes."""
+    """Write the picture as an .svg or .html file.
+
+    Each client is a row and each class a column. The shade of a cell is the class's share of the client's samples, and
+    bars show the clients' sizes.
+    """
     target = Path(path)
     require(target.suffix.lower() in (".svg", ".html"), f"A picture is an .svg or an .html file, not {target.name}.")
     drawn = svg(federation)
@@ -86,45 +82,46 @@ def draw(federation: Federation, path: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things stand: 20 clients get tall rows, 500 thin ones."""
+    """The positions of the picture's elements in pixels. Many clients get thin rows, few clients tall ones."""
 
     clients: int
     classes: int
     left: float
 
     @property
-    def row(self) -> float:
+    def row(self) -> float:  # height
         return float(np.clip(900 / self.clients, 1.5, 24))
 
     @property
-    def column(self) -> float:
+    def column(self) -> float:  # width
         return float(np.clip(560 / self.classes, 5, 44))
 
     @property
-    def thick(self) -> float:  # of a row that is drawn, with a hairline between rows where there is room
+    def thick(self) -> float:  # height of a row's coloured part, with a thin line between rows if there is room
         return self.row - (1 if self.row >= 8 else 0)
 
     @property
-    def right(self) -> float:  # of the grid
+    def right(self) -> float:  # edge of the grid
         return self.left + self.column * self.classes
 
     @property
-    def bottom(self) -> float:  # of the grid
+    def bottom(self) -> float:  # edge of the grid
         return TOP + self.row * self.clients
 
     @property
-    def bars(self) -> float:  # where they start
+    def bars(self) -> float:  # left end of the bars
         return self.right + GAP
 
     @property
-    def size(self) -> tuple[float, float]:
+    def size(self) -> tuple[float, float]:  # width and height of the picture
         return max(self.bars + SIZES, self.left + 560) + MARGIN, self.bottom + FOOT
 
 
 def svg(federation: Federation) -> str:
-    of_class = counts(federation)
-    called = [_short(name) for name in names(federation)]
-    layout = Layout(len(of_class), federation.classes, left=MARGIN + 24 + 6.8 * max(len(name) for name in called))
+    """The picture as the text of an SVG file."""
+    of_class = federation.label_counts()
+    names = [_short(name) for name in federation.names]
+    layout = Layout(len(of_class), federation.classes, left=MARGIN + 24 + 6.8 * max(len(name) for name in names))
     width, height = layout.size
     share = of_class / np.maximum(of_class.sum(1, keepdims=True), 1)
     full = next(step for step in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0) if share.max() <= step)
@@ -135,7 +132,7 @@ def svg(federation: Federation) -> str:
         '<rect width="100%" height="100%" fill="#fff"/>',
         *_heading(federation, of_class, layout),
         *_cells(share / full, layout),
-        *_axes(called, layout),
+        *_axes(names, layout),
         *_marks(federation, layout),
         *_bars(of_class.sum(1), federation.test.sizes.numpy(), layout),
         *_legend(full, layout),
@@ -146,7 +143,7 @@ def svg(federation: Federation) -> str:
 
 
 def _short(name: str) -> str:
-    """The end of a long name: roles and users of one origin begin alike."""
+    """A name that is too long is cut at its beginning, because the names of one dataset often begin alike."""
     return name if len(name) <= LONGEST else "…" + name[1 - LONGEST :]
 
 
@@ -158,7 +155,7 @@ def _text(
 
 
 def _box(x: float, y: float, width: float, height: float) -> str:
-    """A rectangle as a piece of a path: one path a colour keeps 500 clients with 100 classes a small file."""
+    """A rectangle as a piece of a path. One path for all rectangles of a colour makes a small file."""
     return f"M{x:.1f} {y:.1f}h{width:.1f}v{height:.1f}h{-width:.1f}z"
 
 
@@ -178,18 +175,18 @@ def _heading(federation: Federation, of_class: np.ndarray, at: Layout) -> list[s
 
 
 def _marks(federation: Federation, at: Layout) -> list[str]:
-    """A bar beside the row of every irrelevant client: names are not written of all where there are many."""
-    said = verdict(federation)
-    if said is None or federation.irrelevant is None:
+    """A bar beside the row of every irrelevant client, since a large federation has no room for all names."""
+    sentence = irrelevant_sentence(federation)
+    if sentence is None or federation.irrelevant is None:
         return []
     rows = federation.irrelevant.nonzero().flatten().tolist()
     boxes = "".join(_box(at.left - 6, TOP + row * at.row, 4, at.thick) for row in rows)
     key = _box(at.left, 59, 4, 10)
-    return [f'<path fill="{FOREIGN}" d="{boxes}{key}"/>', _text(at.left + 9, 68, said, 12, ink=FOREIGN)]
+    return [f'<path fill="{FOREIGN}" d="{boxes}{key}"/>', _text(at.left + 9, 68, sentence, 12, ink=FOREIGN)]
 
 
 def _cells(strength: np.ndarray, at: Layout) -> list[str]:
-    shade = np.minimum(np.ceil(strength * len(SHADES)).astype(int), len(SHADES)) - 1  # -1: none of that class
+    shade = np.minimum(np.ceil(strength * len(SHADES)).astype(int), len(SHADES)) - 1  # -1: no sample of that class
     wide = at.column - (1 if at.column >= 8 else 0)
     pieces = [f'<path fill="{EMPTY}" d="{_box(at.left, TOP, at.right - at.left, at.bottom - TOP)}"/>']
     for number, colour in enumerate(SHADES):
@@ -200,16 +197,16 @@ def _cells(strength: np.ndarray, at: Layout) -> list[str]:
 
 
 def _every(room: float, step: float) -> int:
-    """Label each k-th line, k a round number, so that labels stand `room` pixels apart."""
+    """A round number k such that labels at every k-th line of height `step` are at least `room` pixels apart."""
     return next(k for k in (1, 2, 5, 10, 20, 50, 100) if k * step >= room)
 
 
-def _axes(called: list[str], at: Layout) -> list[str]:
+def _axes(names: list[str], at: Layout) -> list[str]:
     middle = (TOP + at.bottom) / 2
     clients = range(0, at.clients, _every(13, at.row))
     classes = range(0, at.classes, _every(22, at.column))
     return [
-        *(_text(at.left - 8, TOP + (i + 0.5) * at.row + 4, called[i], anchor="end") for i in clients),
+        *(_text(at.left - 8, TOP + (i + 0.5) * at.row + 4, names[i], anchor="end") for i in clients),
         *(_text(at.left + (i + 0.5) * at.column, at.bottom + 16, str(i), anchor="middle") for i in classes),
         _text((at.left + at.right) / 2, at.bottom + 34, "class", 12, "middle", INK),
         _text(18, middle, "client", 12, "middle", INK, f' transform="rotate(-90 18 {middle:.1f})"'),
@@ -217,7 +214,7 @@ def _axes(called: list[str], at: Layout) -> list[str]:
 
 
 def _bars(size: np.ndarray, held: np.ndarray, at: Layout) -> list[str]:
-    """Training samples and, after them, test samples."""
+    """A bar for each client: its training samples and, after them, its test samples."""
     most = int((size + held).max())
     scale = SIZES / max(most, 1)
     pieces = [f'<path stroke="{RULE}" d="M{at.bars:.1f} {TOP}V{at.bottom:.1f}"/>']
@@ -238,7 +235,7 @@ def _bars(size: np.ndarray, held: np.ndarray, at: Layout) -> list[str]:
 
 
 def _legend(full: float, at: Layout) -> list[str]:
-    """The darkest shade is `full`, so that many classes with small shares can still be told apart."""
+    """The legend of the shades. The darkest one is the share `full`, so that small shares can be distinguished too."""
     y, step = at.bottom + 48, 16
     pieces = [f'<path fill="{c}" d="{_box(at.left + i * step, y, step, 12)}"/>' for i, c in enumerate(SHADES)]
     for part in (0, 0.5, 1):
@@ -247,9 +244,9 @@ def _legend(full: float, at: Layout) -> list[str]:
 
 
 def _hints(federation: Federation, of_class: np.ndarray, at: Layout) -> list[str]:
-    """What the pointer shows over a client's row."""
+    """The texts that appear when the pointer is over a client's row."""
     pieces = []
-    for i, (name, numbers) in enumerate(zip(names(federation), of_class, strict=True)):
+    for i, (name, numbers) in enumerate(zip(federation.names, of_class, strict=True)):
         most = np.argsort(-numbers, kind="stable")[:5]
         listed = ", ".join(f"class {label}: {numbers[label]:,}" for label in most if numbers[label])
         foreign = federation.irrelevant is not None and bool(federation.irrelevant[i])

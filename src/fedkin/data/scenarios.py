@@ -1,11 +1,12 @@
-"""Federations with irrelevant clients: some hold training samples of no use to the others, and who does is known.
+"""Federations with irrelevant clients: clients whose training samples are of no use to the other clients.
 
-    fk.data.scenarios.flip(federation, 0.2)     # a fifth of the clients with wrong labels
+    fk.data.scenarios.flip(federation, 0.2)     # a fifth of the clients get wrong labels
 
-The truth is `Federation.irrelevant`, for the evaluation: no part of a method is given it but the oracle (`Keep.told`).
+`Federation.irrelevant` says which clients are irrelevant. It is for the evaluation: of all parts of a method only the
+oracle may see it (`Keep.told`).
 
-Training samples change, and nothing else does: test, validation, common and server samples stay clean, and so does what
-relevant clients train on, also where clients share rows.
+Only the training samples of irrelevant clients change. Test, validation, common and server samples stay clean, and so
+do the training samples of relevant clients, also where clients share rows.
 """
 
 from __future__ import annotations
@@ -17,48 +18,55 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedkin.data.divide import split, taken
 from fedkin.data.federation import Federation, Index
-from fedkin.data.named import named
+from fedkin.data.holdout import server_rows, split
+from fedkin.data.named_data import read_named
+from fedkin.data.notation import scenario_arguments
 from fedkin.data.samples import Samples
-from fedkin.data.seeds import keyed
-from fedkin.data.spec import Data, scenario
+from fedkin.data.seeds import keyed_generator
+from fedkin.data.spec import Data
 from fedkin.errors import require
 
 ODD = [1, 3, 5, 7, 9]
 
 
 def flip(federation: Federation, fraction: float, rate: float = 1.0, seed: int = 0) -> Federation:
-    """Wrong labels: on this fraction of the clients, `rate` of the training samples (at least one a client) get a label
-    drawn uniformly from the other classes."""
-    told = f"flip:{fraction}" + (f",{rate}" if rate != 1 else "")
-    scenario(told)  # for its checks
+    """Give wrong labels to a random `fraction` of the clients.
+
+    A fraction `rate` of the training samples of each of them, at least one, gets a label drawn uniformly from the other
+    classes.
+    """
+    spec = f"flip:{fraction}" + (f",{rate}" if rate != 1 else "")
+    scenario_arguments(spec)  # for its checks
     require(federation.classes > 1, f"{federation.name} has one class only, so no label can be flipped.")
-    truth = drawn(federation, fraction, seed)
+    truth = draw_irrelevant(federation, fraction, seed)
     places, labels = [], []
-    for client, start, rows in held(federation, truth):
-        gen = keyed(seed, "flip", client)
-        which = np.sort(gen.choice(len(rows), min(rounded(rate * len(rows)), len(rows)), replace=False))
+    for client, start, rows in training_rows(federation, truth):
+        gen = keyed_generator(seed, "flip", client)
+        which = np.sort(gen.choice(len(rows), min(rounded_count(rate * len(rows)), len(rows)), replace=False))
         old = federation.y[rows[which]].numpy()
         places.append(start + torch.from_numpy(which))
         labels.append((old + gen.integers(1, federation.classes, len(old))) % federation.classes)
     relabelled = _relabelled(federation, torch.cat(places), torch.from_numpy(np.concatenate(labels)))
-    return replace(relabelled, irrelevant=truth, source=federation.source | {"irrelevant": told})
+    return replace(relabelled, irrelevant=truth, source=federation.source | {"irrelevant": spec})
 
 
 def ood(
     federation: Federation, fraction: float, source: str | Tensor = "permuted", seed: int = 0, progress: bool = True
 ) -> Federation:
-    """Out-of-distribution samples: this fraction of the clients train on as many others, with labels drawn uniformly.
+    """Give out-of-distribution training samples to a random `fraction` of the clients.
 
-    `source` says what they are. "permuted": the client's own, with the features (pixels, places of a text) in another
-    order, the same one for the whole federation. "noise": normal, with the mean and the deviation of all samples and
-    all features; for text, tokens drawn uniformly. The name of a dataset, or a tensor: samples from there, in a random
-    order, each once as long as they last.
+    Each of these clients gets as many samples as it had, with labels drawn uniformly from all classes. `source` is one
+    of these:
+    - "permuted": the client's own samples with their features (pixels, places of a text) in another order, which is the
+      same for the whole federation.
+    - "noise": normal noise with the mean and the deviation over all samples and features; for text, tokens drawn
+      uniformly.
+    - the name of a dataset, or a tensor: samples from there in a random order. None is used twice before all are used.
     """
-    scenario(f"ood:{fraction}" + (f",{source}" if isinstance(source, str) else ""))  # for its checks
-    truth = drawn(federation, fraction, seed)
-    clients = held(federation, truth)
+    scenario_arguments(f"ood:{fraction}" + (f",{source}" if isinstance(source, str) else ""))  # for its checks
+    truth = draw_irrelevant(federation, fraction, seed)
+    clients = training_rows(federation, truth)
     rows = torch.cat([own for _, _, own in clients])
     if not isinstance(source, str):
         x = _dealt(federation, source, "The tensor", len(rows), seed)
@@ -67,48 +75,42 @@ def ood(
     elif source == "noise":
         x = _noise(federation, [(client, len(own)) for client, _, own in clients], seed)
     else:
-        samples = named(Data(source), progress).checked(source)
+        samples = read_named(Data(source), progress).checked(source)
         other = samples.source["id"] != federation.source.get("id")
         require(other, f"{source} is what the other clients have too; choose another dataset, noise or permuted.")
         x = _dealt(federation, samples.x, source, len(rows), seed)
     places = torch.repeat_interleave(truth, federation.train.sizes).nonzero().flatten()
-    labels = [keyed(seed, "ood labels", client).integers(0, federation.classes, len(own)) for client, _, own in clients]
+    labels = [
+        keyed_generator(seed, "ood labels", client).integers(0, federation.classes, len(own))
+        for client, _, own in clients
+    ]
     changed = _appended(federation, places, x, torch.from_numpy(np.concatenate(labels)))
-    told = f"ood:{fraction},{source if isinstance(source, str) else 'given'}"
-    return replace(changed, irrelevant=truth, source=federation.source | {"irrelevant": told})
+    spec = f"ood:{fraction},{source if isinstance(source, str) else 'given'}"
+    return replace(changed, irrelevant=truth, source=federation.source | {"irrelevant": spec})
 
 
 def odd_even(samples: Samples, data: Data) -> Federation:
-    """The odd classes are to be learned, as classes 0 to 4: the relevant clients share their official training samples
-    alike, the irrelevant clients share those of the even classes, with labels drawn uniformly from the five.
+    """Let relevant clients learn the odd classes, as classes 0 to 4, and give irrelevant clients the even classes.
 
-    The odd official test samples are the common test set, and every client tests on an equal share of them. What the
-    relevant clients and the server hold out is odd too; irrelevant clients hold out nothing, since an even sample has
-    no right answer.
+    The relevant clients share the odd official training samples equally. The irrelevant clients share the even ones,
+    with labels drawn uniformly from the five classes. The odd official test samples are the common test set, and every
+    client tests on an equal share of them. Relevant clients and the server hold out odd samples; irrelevant clients
+    hold out none, since an even sample has no right class.
     """
-    _, (many, few) = scenario(data.irrelevant or "odd_even")
+    _, (relevant, irrelevant) = scenario_arguments(data.irrelevant or "odd_even")
     require(
         samples.classes == 10 and samples.official is not None,
         f"'odd_even' needs a dataset with 10 classes and an official test split, such as mnist, not {data.name}.",
     )
     odd, train = samples.y.numpy() % 2 == 1, np.arange(len(samples.y)) < (samples.official or 0)
-    server, pool = taken(np.flatnonzero(odd & train), data)
+    server, pool = server_rows(np.flatnonzero(odd & train), data)
     even, tested = np.flatnonzero(~odd & train), np.flatnonzero(odd & ~train)
-    for kind, rows, clients in (("odd", pool, many), ("even", even, few)):
+    for kind, rows, clients in (("odd", pool, relevant), ("even", even, irrelevant)):
         require(len(rows) >= clients, f"{clients} clients cannot share {len(rows)} {kind} samples of {data.name}.")
-    truth = chosen(many + few, few, data.seed)
-    relevant, irrelevant, own = (
-        iter(np.array_split(keyed(data.seed, f"odd_even {what}").permutation(rows), clients))
-        for what, rows, clients in (("odd", pool, many), ("even", even, few), ("test", tested, many + few))
-    )
-    nothing = np.zeros(0, dtype=np.int64)
-    lists = []
-    for client, foreign in enumerate(truth.tolist()):
-        if foreign:
-            lists.append((next(irrelevant), nothing))
-        else:
-            lists.append(split(next(relevant), 0.0, data.validation, data.seed, str(client))[:2])
-    wrong = torch.from_numpy(keyed(data.seed, "odd_even labels").integers(0, len(ODD), len(samples.y)))
+    n = relevant + irrelevant
+    truth = random_clients(n, irrelevant, data.seed)
+    lists = _odd_even_rows(pool, even, truth, data)
+    wrong = torch.from_numpy(keyed_generator(data.seed, "odd_even labels").integers(0, len(ODD), len(samples.y)))
     return Federation(
         name=data.dataset,
         x=samples.x,
@@ -116,46 +118,67 @@ def odd_even(samples: Samples, data: Data) -> Federation:
         classes=len(ODD),
         train=Index.of([rows[: data.samples] for rows, _ in lists]),
         validation=Index.of([rows for _, rows in lists]) if data.validation else None,
-        test=Index.of(list(own)),
+        test=Index.of(_equal_shares(tested, n, "test", data)),
         common=torch.from_numpy(tested),
         server=server,
-        clients=tuple(str(client) for client in range(many + few)),
-        source=samples.source | {"partition": "odd_even", "irrelevant": f"odd_even:{many},{few}", "labels": ODD},
+        clients=tuple(str(client) for client in range(n)),
+        source=samples.source
+        | {"partition": "odd_even", "irrelevant": f"odd_even:{relevant},{irrelevant}", "labels": ODD},
         irrelevant=truth,
     )
 
 
-def rounded(amount: float) -> int:
-    """To the nearest whole number, halves up, and at least 1; the little extra is for 0.145 * 100, a hair below."""
+def _odd_even_rows(odd: np.ndarray, even: np.ndarray, truth: Tensor, data: Data) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Each client's training and validation rows: irrelevant clients get even rows, the others odd rows."""
+    irrelevant = int(truth.sum())
+    odd_shares = iter(_equal_shares(odd, len(truth) - irrelevant, "odd", data))
+    even_shares = iter(_equal_shares(even, irrelevant, "even", data))
+    nothing = np.zeros(0, dtype=np.int64)
+    lists = []
+    for client, foreign in enumerate(truth.tolist()):
+        if foreign:
+            lists.append((next(even_shares), nothing))
+        else:
+            lists.append(split(next(odd_shares), 0.0, data.validation, data.seed, str(client))[:2])
+    return lists
+
+
+def _equal_shares(rows: np.ndarray, clients: int, purpose: str, data: Data) -> list[np.ndarray]:
+    """The rows in a random order, cut into equal shares. `purpose` keys the random order."""
+    return np.array_split(keyed_generator(data.seed, f"odd_even {purpose}").permutation(rows), clients)
+
+
+def rounded_count(amount: float) -> int:
+    """The nearest whole number, halves rounded up, and at least 1.
+
+    1e-9 is added because 0.145 * 100 is slightly below 14.5 in floats.
+    """
     return max(1, floor(amount + 0.5 + 1e-9))
 
 
-def chosen(n: int, number: int, seed: int) -> Tensor:  # (n,) bool
-    """So many of n clients, at random."""
+def random_clients(n: int, number: int, seed: int) -> Tensor:  # (n,) bool
+    """A mask of `number` random clients of n."""
     truth = torch.zeros(n, dtype=torch.bool)
-    truth[torch.from_numpy(keyed(seed, "irrelevant").choice(n, number, replace=False))] = True
+    truth[torch.from_numpy(keyed_generator(seed, "irrelevant").choice(n, number, replace=False))] = True
     return truth
 
 
-def drawn(federation: Federation, fraction: float, seed: int) -> Tensor:  # (n,) bool
-    """Who is irrelevant: this fraction of a federation in which nobody is yet."""
-    n, number = federation.n, rounded(fraction * federation.n)
+def draw_irrelevant(federation: Federation, fraction: float, seed: int) -> Tensor:  # (n,) bool
+    """A mask of the clients that become irrelevant: a random `fraction` of a federation without irrelevant clients."""
+    n, number = federation.n, rounded_count(fraction * federation.n)
     require(federation.irrelevant is None, f"{federation.name} has irrelevant clients already; begin without them.")
     require(number < n, f"{number} irrelevant of {n} clients leaves none that is relevant; take more clients.")
-    return chosen(n, number, seed)
+    return random_clients(n, number, seed)
 
 
-def held(federation: Federation, truth: Tensor) -> list[tuple[str, int, Tensor]]:
-    """Of each irrelevant client: its name, where its training rows begin in `train.rows`, and the rows."""
-    names, start = federation.clients, federation.train.start.tolist()
-    return [
-        (names[client] if names else str(client), start[client], federation.train[client])
-        for client in truth.nonzero().flatten().tolist()
-    ]
+def training_rows(federation: Federation, truth: Tensor) -> list[tuple[str, int, Tensor]]:
+    """For each irrelevant client: its name, the place in `train.rows` where its rows begin, and its training rows."""
+    names, start = federation.names, federation.train.start.tolist()
+    return [(names[client], start[client], federation.train[client]) for client in truth.nonzero().flatten().tolist()]
 
 
 def _relabelled(federation: Federation, places: Tensor, y: Tensor) -> Federation:
-    """Other labels at these places of `train.rows`. Images need no copy where nobody else has the row."""
+    """Change the labels at these places of `train.rows`. A sample is copied only if its row has another use as well."""
     rows = federation.train.rows[places]
     lists = [federation.train.rows, federation.test.rows, federation.common, federation.server]
     lists += [federation.validation.rows] if federation.validation is not None else []
@@ -170,7 +193,7 @@ def _relabelled(federation: Federation, places: Tensor, y: Tensor) -> Federation
 
 
 def _appended(federation: Federation, places: Tensor, x: Tensor, y: Tensor) -> Federation:
-    """Other samples at these places of `train.rows`, as new rows, so that whoever shares the old ones keeps them."""
+    """Put other samples at these places of `train.rows`. They are new rows, so that other uses of the old rows stay."""
     rows = federation.train.rows.clone()
     rows[places] = torch.arange(len(federation.y), len(federation.y) + len(places))
     return replace(
@@ -182,10 +205,10 @@ def _appended(federation: Federation, places: Tensor, x: Tensor, y: Tensor) -> F
 
 
 def _permuted(x: Tensor, name: str, seed: int) -> Tensor:
-    """Every sample's features in one other order."""
+    """The samples with their features in another order, the same for all samples."""
     flat = x.reshape(len(x), prod(x.shape[1:]))  # (k, d)
     require(flat.shape[1] > 1, f"The samples of {name} have one feature only, which cannot be permuted; use noise.")
-    gen = keyed(seed, "permuted")
+    gen = keyed_generator(seed, "permuted")
     order = gen.permutation(flat.shape[1])
     while (order == np.arange(len(order))).all():
         order = gen.permutation(len(order))
@@ -193,8 +216,9 @@ def _permuted(x: Tensor, name: str, seed: int) -> Tensor:
 
 
 def _noise(federation: Federation, sizes: list[tuple[str, int]], seed: int) -> Tensor:
+    """Random samples; `sizes` has each client's name and its number of samples."""
     x = federation.x
-    draws = [(keyed(seed, "noise", client), (count, *federation.shape)) for client, count in sizes]
+    draws = [(keyed_generator(seed, "noise", client), (count, *federation.shape)) for client, count in sizes]
     if not x.is_floating_point():
         tokens = federation.vocabulary or int(x.max()) + 1
         return torch.from_numpy(np.concatenate([gen.integers(0, tokens, shape) for gen, shape in draws])).to(x.dtype)
@@ -204,7 +228,7 @@ def _noise(federation: Federation, sizes: list[tuple[str, int]], seed: int) -> T
 
 
 def _dealt(federation: Federation, x: Tensor, name: str, count: int, seed: int) -> Tensor:
-    """`count` samples of x in a random order, and once more from the first where they do not suffice."""
+    """`count` samples of x in a random order, which is repeated if x has fewer samples. `name` says where x is from."""
     here, there = (" x ".join(map(str, shape)) or "()" for shape in (federation.shape, x.shape[1:]))
     require(
         here == there,
@@ -217,5 +241,5 @@ def _dealt(federation: Federation, x: Tensor, name: str, count: int, seed: int) 
         alike and (x.is_floating_point() or int(x.max()) < tokens),
         f"{name} has samples of another kind than {federation.name}; choose another source, noise or permuted.",
     )
-    order = keyed(seed, "ood").permutation(len(x))
+    order = keyed_generator(seed, "ood").permutation(len(x))
     return x[np.resize(order, count)].to(federation.x.dtype)

@@ -1,4 +1,4 @@
-"""Randomness of the data: a generator for a purpose and a client, never one that is handed around."""
+"""The numpy generators of everything random about the data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from zlib import crc32
 import numpy as np
 
 
-def keyed(seed: int, purpose: str, client: str = "") -> np.random.Generator:
-    """Named, not numbered: a client's draws stay the same whichever other clients there are."""
+def keyed_generator(seed: int, purpose: str, client: str = "") -> np.random.Generator:
+    """A new generator that depends on the seed, the purpose and the client's name, and on nothing else.
+
+    The key has the client's name, not its number, so that a client's draws do not change when other clients are added.
+    """
     return np.random.default_rng([seed, crc32(purpose.encode()), crc32(client.encode())])

@@ -1,7 +1,8 @@
-"""Synthetic(alpha, beta): every client has a softmax model and a cloud of points of its own.
+"""Generates the synthetic(alpha, beta) dataset of FedProx, as pFedMe and FedMCSA use it.
 
-FedProx's generator as pFedMe and FedMCSA use it. `alpha` spreads the clients' models, `beta` their inputs. The draws
-and their order are those of the published script (numpy's legacy generator), so that seed 0 gives the published sizes.
+Each client draws a softmax model and a distribution of inputs, and its labels are what its model says of its inputs.
+`alpha` is the spread of the clients' models, `beta` the spread of their inputs. The draws and their order are those of
+the published script (numpy's legacy generator), so that seed 0 gives the published sizes.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ FEATURES, CLASSES = 60, 10
 
 
 def sizes(stream: np.random.RandomState, clients: int) -> np.ndarray:  # (n,)
+    """The clients' numbers of samples, drawn from a log-normal distribution."""
     return (stream.lognormal(4, 2, clients).astype(int) + 50) * 5
 
 
 def synthetic(alpha: float, beta: float, clients: int, seed: int) -> Samples:
+    """The samples of all clients, one client after another."""
     stream = np.random.RandomState(seed)
     size = sizes(stream, clients)
     model_mean = stream.normal(0, alpha, clients)  # u
@@ -30,7 +33,7 @@ def synthetic(alpha: float, beta: float, clients: int, seed: int) -> Samples:
     for mean, middle, count in zip(model_mean, centre, size, strict=True):
         weight = stream.normal(mean, 1, (FEATURES, CLASSES))
         bias = stream.normal(mean, 1, CLASSES)
-        # what multivariate_normal(middle, Sigma) draws, to the bit, without its decomposition of Sigma for every client
+        # the same bits as multivariate_normal(middle, Sigma), which would decompose Sigma again for every client
         x = stream.standard_normal((count, FEATURES)) * spread + middle  # (n_i, 60)
         features.append(x.astype(np.float32))
         labels.append(np.argmax(x @ weight + bias, axis=1))

@@ -1,4 +1,4 @@
-"""One file of own data, CSV, Parquet or npz, read and checked."""
+"""Reads and checks one CSV, Parquet or npz file of the user's own data."""
 
 from __future__ import annotations
 
@@ -20,25 +20,33 @@ TARGETS = ("label", "y", "target")
 
 @dataclass(frozen=True)
 class Table:
+    """The rows of one file."""
+
     x: np.ndarray  # (N, ...) float32
-    y: np.ndarray  # (N,) labels as they stand in the file
-    owner: np.ndarray | None = None  # (N,) into owners
-    owners: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()  # of x, where they have names
+    y: np.ndarray  # (N,) labels as in the file
+    owner: np.ndarray | None = None  # (N,) the place of the row's client in `owners`
+    owners: tuple[str, ...] = ()  # names of the clients
+    columns: tuple[str, ...] = ()  # names of the features, if they have names
 
     def owned_by(self, client: str) -> Table:
+        """The same rows, all owned by this client."""
         return replace(self, owner=np.zeros(len(self.y), dtype=np.int64), owners=(client,))
 
 
 def read_table(file: Path, client: str | None, target: str | None, needs_client: bool) -> Table:
-    """`client` and `target` are the columns asked for; None means the usual names."""
+    """The rows of a file.
+
+    `client` and `target` are the columns of the clients and the labels; None means the usual names. `needs_client`
+    refuses a file without a column of clients.
+    """
     require(file.stat().st_size, f"{file.name} is empty.")
     if file.suffix.lower() == ".npz":
-        return _npz(file, client, target, needs_client)
-    return _frame(file, client, target, needs_client)
+        return _read_npz(file, client, target, needs_client)
+    return _read_frame(file, client, target, needs_client)
 
 
-def _target(file: Path, target: str | None, columns: list[str]) -> str:
+def _label_column(file: Path, target: str | None, columns: list[str]) -> str:
+    """The column `target`, or the first of the usual names that the file has."""
     wanted = [target] if target else list(TARGETS)
     found = [name for name in wanted if name in columns]
     if not found:
@@ -55,7 +63,7 @@ def _check_client(file: Path, client: str, columns: list[str], needs_client: boo
     )
 
 
-def _frame(file: Path, client: str | None, target: str | None, needs_client: bool) -> Table:
+def _read_frame(file: Path, client: str | None, target: str | None, needs_client: bool) -> Table:
     import pandas as pd
 
     try:
@@ -65,7 +73,7 @@ def _frame(file: Path, client: str | None, target: str | None, needs_client: boo
         raise BadInput(f"{file.name} could not be read, it may be truncated: {reason}.") from refusal
     frame.columns = frame.columns.map(str)
     columns = list(frame.columns)
-    label = _target(file, target, columns)
+    label = _label_column(file, target, columns)
     by = client or CLIENT
     _check_client(file, by, columns, needs_client)
     owner, owners = _owners(frame[by], file) if by in columns and (needs_client or client is None) else (None, ())
@@ -77,6 +85,7 @@ def _frame(file: Path, client: str | None, target: str | None, needs_client: boo
 
 
 def _labels(column: pd.Series) -> np.ndarray:
+    """The labels as whole numbers, as floats or, if they are not numbers, as text."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
@@ -85,13 +94,14 @@ def _labels(column: pd.Series) -> np.ndarray:
 
 
 def _owners(column: pd.Series, file: Path) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Numbers and names of clients; a category that no row has is a client without samples."""
+    """The number of each row's client and the clients' names. A category without rows is a client without samples."""
     require(not column.isna().any(), f"{file.name} has rows without a client in the column '{column.name}'.")
     category = column.astype("category")
     return category.cat.codes.to_numpy(dtype=np.int64), tuple(str(name) for name in category.cat.categories)
 
 
 def _features(frame: pd.DataFrame, file: Path, owner: np.ndarray | None, owners: tuple[str, ...]) -> np.ndarray:
+    """The features as float32, all of them finite numbers. `owner` and `owners` name the client in the error."""
     import pandas as pd
 
     other = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
@@ -108,16 +118,16 @@ def _features(frame: pd.DataFrame, file: Path, owner: np.ndarray | None, owners:
     return np.asarray(x)
 
 
-def _npz(file: Path, client: str | None, target: str | None, needs_client: bool) -> Table:
+def _read_npz(file: Path, client: str | None, target: str | None, needs_client: bool) -> Table:
     try:
-        # opened here: numpy leaves the file open when it is damaged
+        # opened here, since numpy does not close a damaged file
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as refusal:
         raise BadInput(f"{file.name} could not be read, it may be truncated: {refusal}.") from refusal
     names = list(arrays)
     require("x" in arrays, f"{file.name} has no array 'x', only {', '.join(names) or 'none'}.")
-    label = _target(file, target, names)
+    label = _label_column(file, target, names)
     by = client or CLIENT
     _check_client(file, by, names, needs_client)
     x, y = arrays["x"], arrays[label]
@@ -129,8 +139,8 @@ def _npz(file: Path, client: str | None, target: str | None, needs_client: bool)
     owners: tuple[str, ...] = ()
     if by in arrays:
         require(len(arrays[by]) == len(y), f"{file.name} has {len(y)} labels but {len(arrays[by])} clients.")
-        known, owner = np.unique(arrays[by], return_inverse=True)
-        owners = tuple(str(name) for name in known)
+        found, owner = np.unique(arrays[by], return_inverse=True)
+        owners = tuple(str(name) for name in found)
     wrong = np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1)) if len(x) else np.zeros(0, dtype=np.int64)
     if len(wrong):
         whose = f" of client {owners[owner[wrong[0]]]}" if owner is not None else ""

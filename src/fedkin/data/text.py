@@ -1,4 +1,4 @@
-"""Text as whole numbers, a column at a time: 3.9 million rows leave no room for a loop over characters."""
+"""Turns text into whole numbers, a whole column at a time, since a loop over 3.9 million rows would be too slow."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import pyarrow.compute as pc
 
 from fedkin.errors import require
 
-# Shakespeare: characters. Token 0 is padding and every character that is not listed.
+# Shakespeare: a token is a character. Token 0 stands for padding and for every character that is not in LETTERS.
 CONTEXT = 80
 LETTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"  # LEAF's
 VOCABULARY = len(LETTERS) + 1
 _TOKEN = np.zeros(256, dtype=np.uint8)
 _TOKEN[np.frombuffer(LETTERS.encode(), dtype=np.uint8)] = np.arange(1, VOCABULARY)
 
-# Sentiment140: words. Token 0 is padding, token 1 every word that is not among the most frequent.
+# Sentiment140: a token is a word. Token 0 stands for padding, token 1 for every word that is not in the vocabulary.
 LENGTH = 30
 WORDS = 10_000
 
 
 def integers(table: Any, column: str) -> np.ndarray:  # (rows,) int64
+    """The labels in this column, which must be whole numbers."""
     values = table.select_columns([column]).with_format("arrow")[:].column(column)
     require(pa.types.is_integer(values.type), f"has labels in {column} that are not whole numbers but {values.type}.")
     require(not values.null_count, f"has rows without a label in {column}.")
@@ -30,7 +31,7 @@ def integers(table: Any, column: str) -> np.ndarray:  # (rows,) int64
 
 
 def characters(column: Any, width: int) -> np.ndarray:  # (rows, width) uint8
-    """The last `width` characters of each string, as tokens; shorter ones are padded on the left."""
+    """The last `width` characters of each string as tokens. Shorter strings are padded on the left."""
     _check_strings(column)
     plain = pc.replace_substring_regex(column, r"[^\x00-\x7F]", "\x7f")  # one byte a character from here on
     if not pc.all(pc.equal(pc.binary_length(plain), width)).as_py():
@@ -40,7 +41,7 @@ def characters(column: Any, width: int) -> np.ndarray:  # (rows, width) uint8
 
 
 def _bytes(strings: Any) -> np.ndarray:
-    """The bytes of all strings, one after another, without copying."""
+    """The bytes of all strings one after another, without a copy."""
     offset_type = np.int64 if pa.types.is_large_string(strings.type) else np.int32
     _, offsets, content = strings.buffers()
     if content is None:
@@ -50,7 +51,7 @@ def _bytes(strings: Any) -> np.ndarray:
 
 
 def words(column: Any) -> Any:
-    """Lists of lower-case words; links and names of users are taken out, since they tell users apart, not moods."""
+    """Lists of lower-case words, without links and user names, which would identify users instead of moods."""
     _check_strings(column)
     plain = pc.utf8_lower(column)
     plain = pc.replace_substring_regex(plain, r"(https?://|www\.)\S+|@\w+", " ")
@@ -60,14 +61,14 @@ def words(column: Any) -> Any:
 
 
 def most_frequent(lists: Any) -> Any:
-    """The vocabulary, most frequent first and then by the alphabet, without the two reserved tokens."""
+    """The most frequent words, equally frequent ones in alphabetical order, without the two reserved tokens."""
     counted = pc.value_counts(pc.list_flatten(lists))
     found = [(-entry["counts"], entry["values"]) for entry in counted.to_pylist() if entry["values"]]
     return pa.array([word for _, word in sorted(found)[: WORDS - 2]], pa.string())
 
 
 def tokens(lists: Any, vocabulary: Any) -> np.ndarray:  # (rows, 30) int16
-    """Padded on the left, so that a recurrent model reads the words last."""
+    """The words as tokens. Short texts are padded on the left, so that a recurrent model reads the words last."""
     flat = pc.list_flatten(lists)
     number = pc.fill_null(pc.index_in(flat, vocabulary), -1).to_numpy().astype(np.int16) + 2  # unknown: -1 + 2
     number[pc.equal(flat, "").to_numpy()] = 0
@@ -81,7 +82,7 @@ def tokens(lists: Any, vocabulary: Any) -> np.ndarray:  # (rows, 30) int16
 
 
 def owners(columns: list[Any]) -> dict[str, np.ndarray]:
-    """Numbers of the clients that own the rows, and the clients' names in alphabetical order, joined by newlines."""
+    """The number of each row's client, and the clients' names in alphabetical order, joined by newlines."""
     whole = pa.chunked_array([piece for column in columns for piece in column.chunks])
     require(not whole.null_count, "has rows without a client.")
     encoded = whole.cast(pa.string()).combine_chunks().dictionary_encode()

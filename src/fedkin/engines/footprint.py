@@ -1,4 +1,4 @@
-"""How much memory a network takes while it looks at samples."""
+"""Measures how much memory a network needs for a forward pass."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from torch.utils._pytree import tree_leaves
 
 
 class Footprint(TorchFunctionMode):
-    """Within it, `most` is the largest number of bytes alive at once among what operations gave; what was there
-    `before`, and views of it, do not count."""
+    """A context in which `most` becomes the largest number of bytes that results of operations took at one time.
+
+    The tensors `before` and their views do not count.
+    """
 
     def __init__(self, before: Iterable[Tensor]):
         super().__init__()
@@ -25,10 +27,11 @@ class Footprint(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         for value in tree_leaves(out):
-            if isinstance(value, Tensor) and not self.known(value.untyped_storage()):
+            if isinstance(value, Tensor) and self._is_new(value.untyped_storage()):
                 self.alive.add(value.untyped_storage())
                 self.most = max(self.most, sum(storage.nbytes() for storage in self.alive))
         return out
 
-    def known(self, storage: torch.UntypedStorage) -> bool:
-        return storage in self.alive or any(storage is old for old in self.before)
+    def _is_new(self, storage: torch.UntypedStorage) -> bool:
+        """Whether the storage is not counted yet and did not exist before."""
+        return storage not in self.alive and all(storage is not old for old in self.before)

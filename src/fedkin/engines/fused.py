@@ -1,7 +1,7 @@
-"""Gradients of linear layers with ReLU between, for many clients at once and without autograd.
+"""Gradients of networks of linear layers with ReLU between them, for many clients at once and without autograd.
 
-The gradient of a layer comes in two factors, whose product is added straight to what it moves, the weights
-themselves or a velocity: no graph is recorded, and no gradient as large as the model is stored.
+The gradient of a layer's weight is a product of two factors. The product is added directly to the weight, or to its
+velocity, so that autograd records no graph and no gradient as large as the model is stored.
 """
 
 from __future__ import annotations
@@ -16,38 +16,39 @@ from fedkin.engines.layers import Layers, forward
 
 
 def fits(layers: Layers | None, sample: Tensor) -> bool:
-    """Whether a network for such samples is one of linear layers, of vectors, with ReLU between them."""
+    """Whether these layers are linear layers on vectors, with ReLU between them. `sample` is one sample."""
     if layers is None or not all(type(layer) in (nn.Flatten, nn.Linear, nn.ReLU) for _, layer in layers):
         return False
     return sample.dim() == 1 or type(layers[0][1]) is nn.Flatten
 
 
 def add_grad(into: Model, keep: float, scale: float, layers: Layers, model: Model, batch: Batch) -> None:
-    """into <- keep into + scale grad(model), in place, of stacked models; `into` may be the model itself."""
-    for name, d, x in factors(layers, model, batch):
+    """into <- keep * into + scale * grad(model), in place, for stacked models. `into` may be the model itself."""
+    for name, d, x in gradient_factors(layers, model, batch):
         into[f"{name}.weight"].baddbmm_(d.mT, x, beta=keep, alpha=scale)
         into[f"{name}.bias"].mul_(keep).add_(d.sum(1), alpha=scale)
 
 
 def grad(layers: Layers, model: Model, batch: Batch) -> Model:
-    """The gradient itself, where it is wanted."""
+    """The gradient of each client's loss, stacked."""
     found: Model = {}
-    for name, d, x in factors(layers, model, batch):
+    for name, d, x in gradient_factors(layers, model, batch):
         found |= {f"{name}.weight": torch.bmm(d.mT, x), f"{name}.bias": d.sum(1)}
     return {name: found[name] for name in model}
 
 
-def factors(layers: Layers, model: Model, batch: Batch) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """(name, d, x) of each linear layer, the last first, with d the slope at what it gives, (m, B, out), and x what it
-    is given, (m, B, in): the gradient of its weight is d^T x, that of its bias d summed over the batch.
+def gradient_factors(layers: Layers, model: Model, batch: Batch) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """(name, d, x) of each linear layer, from the last to the first.
 
-    Once a layer is handed out its weight is not looked at again, so it may be changed before the next is asked for.
+    d is the gradient of the loss by the layer's outputs, (m, B, out), and x the layer's inputs, (m, B, in). The
+    gradient of the weight is d^T x, and that of the bias is d summed over the batch. The weight of a layer is not read
+    again after the layer was yielded, so the caller may change it before it asks for the next layer.
     """
     x, inputs = batch["x"], []
     for layer in layers:
         inputs.append(x)
         x = forward([layer], model, x, {})
-    d = slope(x, batch)
+    d = logits_gradient(x, batch)
     linear = [i for i, (_, layer) in enumerate(layers) if isinstance(layer, nn.Linear)]
     for i in range(len(layers) - 1, linear[0] - 1, -1):
         name, x = layers[i][0], inputs[i]
@@ -59,8 +60,8 @@ def factors(layers: Layers, model: Model, batch: Batch) -> Iterator[tuple[str, T
             d = torch.ops.aten.threshold_backward(d, x, 0)
 
 
-def slope(logits: Tensor, batch: Batch) -> Tensor:
-    """The gradient of each client's loss at its logits: (softmax - one-hot) / B, by weight in short batches."""
+def logits_gradient(logits: Tensor, batch: Batch) -> Tensor:
+    """The gradient of each client's loss by its logits: (softmax - one-hot) / B, or by weight if batches are short."""
     y = batch["y"][..., None]  # (m, B, 1)
     d = logits.log_softmax(-1).exp_().scatter_add_(-1, y, -torch.ones_like(y, dtype=logits.dtype))
     if "weight" not in batch:

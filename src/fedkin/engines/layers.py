@@ -1,7 +1,7 @@
-"""Layers that know how to run for many clients at once, each with its own weights.
+"""Runs a sequence of common layers for many clients at once, each with its own weights.
 
-`torch.func.vmap` runs any module so; for sequences of the layers here the stacked form is written out, because it has
-less overhead and, for convolutions, may choose the faster of two ways. What is not known here goes through vmap.
+`torch.func.vmap` can run any module for many clients. The code here does the same for sequences of the layers it
+supports, with less overhead, and it can choose the faster of two ways for a convolution. Other modules go through vmap.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fedkin.core.tree import Model
 SAMPLEWISE = (nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Identity, nn.GELU, nn.LeakyReLU, nn.ELU)
 POOLS = (nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d)
 
-Layers = list[tuple[str, nn.Module]]
+Layers = list[tuple[str, nn.Module]]  # the name and the layer, in order
 
 
 class KeyedDropout(nn.Module):
-    """Dropout whose mask is handed in, drawn outside from the client's own stream; without a mask it does nothing."""
+    """A dropout layer that gets its mask from outside, drawn from the client's stream. Without one it does nothing."""
 
     mask: Tensor
 
@@ -35,18 +35,23 @@ class KeyedDropout(nn.Module):
         return x * self.mask
 
 
-def known(module: nn.Module, trained: set[str]) -> Layers | None:
-    """The layers of a sequence, flat and in order, or None if it holds anything else, or a parameter not `trained`."""
+def supported_layers(module: nn.Module, trained: set[str]) -> Layers | None:
+    """The layers of a sequence, in order and without nesting, or None if the code here cannot run the module.
+
+    It cannot if the module is no nn.Sequential, uses a layer twice, has a layer that is not supported, or has other
+    parameters than those named in `trained`.
+    """
     everything = list(module.named_modules(remove_duplicate=False))
     inner = [(name, layer) for name, layer in everything if type(layer) is not nn.Sequential]
     repeats = len({id(layer) for _, layer in inner}) != len(inner)
     frozen = {name for name, _ in module.named_parameters()} != trained
-    if type(module) is not nn.Sequential or repeats or frozen or not all(supported(layer) for _, layer in inner):
+    if type(module) is not nn.Sequential or repeats or frozen or not all(is_supported(layer) for _, layer in inner):
         return None
     return inner
 
 
-def supported(layer: nn.Module) -> bool:
+def is_supported(layer: nn.Module) -> bool:
+    """Whether `forward` can run this layer with these settings."""
     if type(layer) is nn.Conv2d:
         return layer.padding_mode == "zeros" and layer.bias is not None and isinstance(layer.padding, tuple)
     if type(layer) is nn.Flatten:
@@ -59,15 +64,18 @@ def supported(layer: nn.Module) -> bool:
 
 
 def forward(layers: Layers, stacked: Model, x: Tensor, masks: dict[str, Tensor]) -> Tensor:
-    """What each client's own network makes of its own samples."""  # (m, B, ...) -> (m, B, classes)
+    """The outputs of each client's network for the client's samples.
+
+    `masks` has the masks of the dropout layers, by the layer's name.
+    """  # (m, B, ...) -> (m, B, classes)
     m = len(x)
     for name, layer in layers:
         if isinstance(layer, nn.Linear):
             x = linear(x, stacked[f"{name}.weight"], stacked[f"{name}.bias"])
         elif isinstance(layer, nn.Conv2d):
-            x = convolved(layer, x, stacked[f"{name}.weight"], stacked[f"{name}.bias"])
+            x = convolution(layer, x, stacked[f"{name}.weight"], stacked[f"{name}.bias"])
         elif isinstance(layer, nn.GroupNorm):
-            x = normed(layer, x, stacked[f"{name}.weight"], stacked[f"{name}.bias"])
+            x = group_norm(layer, x, stacked[f"{name}.weight"], stacked[f"{name}.bias"])
         elif isinstance(layer, nn.Flatten):
             x = x.flatten(2)
         elif isinstance(layer, SAMPLEWISE):
@@ -80,17 +88,20 @@ def forward(layers: Layers, stacked: Model, x: Tensor, masks: dict[str, Tensor])
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Each client's linear layer."""
     if len(x) == 1:
-        return F.linear(x.squeeze(0), weight.squeeze(0), bias.squeeze(0))[None]  # indexing has a dearer backward
+        # squeeze, since the backward pass of indexing is slower
+        return F.linear(x.squeeze(0), weight.squeeze(0), bias.squeeze(0))[None]
     if x.dim() == 3:
         return torch.baddbmm(bias[:, None], x, weight.mT)
     return torch.einsum("m...i,moi->m...o", x, weight) + bias.reshape(len(x), *(1,) * (x.dim() - 2), -1)
 
 
-def convolved(layer: nn.Conv2d, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """One grouped convolution for all clients where the channels suit it, else one convolution a client.
+def convolution(layer: nn.Conv2d, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Each client's convolution: one grouped convolution for all clients, or one convolution for each client.
 
-    Measured on CPU: groups of 1 or a multiple of 8 channels ran 1.6x faster together, others 1.3x faster apart.
+    Measured on CPU, a grouped convolution was 1.6x faster for groups of 1 or a multiple of 8 channels, and separate
+    convolutions were 1.3x faster for other numbers of channels.
     """
     m, batch = x.shape[:2]
     convolve: Any = partial(F.conv2d, stride=layer.stride, padding=layer.padding, dilation=layer.dilation)
@@ -104,11 +115,11 @@ def convolved(layer: nn.Conv2d, x: Tensor, weight: Tensor, bias: Tensor) -> Tens
         alone: Tensor = convolve(x.squeeze(0), weight.squeeze(0), bias.squeeze(0), groups=layer.groups)[None]
         return alone
     each = zip(x.unbind(), weight.unbind(), bias.unbind(), strict=True)
-    return torch.stack([convolve(*own, groups=layer.groups) for own in each])
+    return torch.stack([convolve(*client, groups=layer.groups) for client in each])
 
 
-def normed(layer: nn.GroupNorm, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """All clients' channels side by side, each in groups of its own, as one sample has them."""
+def group_norm(layer: nn.GroupNorm, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Each client's group normalisation, computed as one: channels are joined, and no group mixes clients."""
     m, batch = x.shape[:2]
     together = x.transpose(0, 1).reshape(batch, -1, *x.shape[3:])  # (B, m C, H, W)
     out = F.group_norm(together, m * layer.num_groups, weight.flatten(), bias.flatten(), layer.eps)

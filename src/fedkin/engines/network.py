@@ -1,4 +1,4 @@
-"""A user's module as a pure function of its parameters, for one client and for many at once."""
+"""Turns a torch module into pure functions of its parameters, for one client and for many clients at once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from fedkin.engines.footprint import Footprint
 from fedkin.engines.layers import KeyedDropout
 from fedkin.errors import BadInput, require
 
-MASK = "mask of "  # batch[MASK + name] multiplies what enters the dropout layer of that name
+MASK = "mask of "  # batch[MASK + name] multiplies the input of the dropout layer `name`
 
 
 class Network:
-    """`logits(model, batch)` for one client, `stacked_logits` for many, and the loss all methods minimise.
+    """A module's logits and its loss, which all methods minimise.
 
-    The model of a method is the module's trainable parameters. Everything else in a module is the same for every
-    client and stays where it is; running statistics, which would not be, are refused.
+    A client's model consists of the module's trainable parameters. All else in the module is the same for every client
+    and stays in the module. Layers with running statistics, which would differ between clients, are refused.
+
+    `sample` is one sample, and `batch` a number of samples; the module is tried on such a batch. `dtype` is the type of
+    the parameters (None: as in the module). The module must give `classes` logits (None: any number).
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class Network:
                     f"Layer '{name}' ({type(layer).__name__}) takes statistics over batches, whose sizes differ "
                     "between clients, and cannot be averaged with the model; use nn.GroupNorm."
                 )
-        self.module = keyed(module)
+        self.module = with_keyed_dropout(module)
         self.model: Model = {k: v.detach().clone() for k, v in self.module.named_parameters() if v.requires_grad}
         require(self.model, "The model has no trainable parameters, so there is nothing to learn.")
         for parameter in self.module.parameters():
@@ -50,31 +53,34 @@ class Network:
         self.dropouts = {
             name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
         }
-        self.masks, self.footprint = self.probed(sample, batch, classes)
-        self.layers = layers.known(self.module, set(self.model))
+        self.masks, self.footprint = self._try_out(sample, batch, classes)
+        self.layers = layers.supported_layers(self.module, set(self.model))
         self.fused = self.layers if fused.fits(self.layers, sample) else None
         self.vmapped = vmap(self.logits)
 
     @property
     def parameters(self) -> int:
+        """How many trainable numbers the model has."""
         return sum(value.numel() for value in self.model.values())
 
     def differentiable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of a sample as the module can be differentiated by it: that of the embedded tokens, for text."""
+        """The shape of inputs that the module can be differentiated by: a sample, or the embedded tokens of a text."""
         embedded = getattr(self.module, "embedded", None)
         return shape if embedded is None else tuple(embedded(shape))
 
-    def probed(self, sample: Tensor, batch: int, classes: int | None) -> tuple[dict[str, tuple[int, ...]], int]:
-        """The shape that enters each dropout layer, and the bytes a sample takes while it is looked at; on the way, see
-        that the module is deterministic and fits."""
+    def _try_out(self, sample: Tensor, batch: int, classes: int | None) -> tuple[dict[str, tuple[int, ...]], int]:
+        """The shape of each dropout layer's input, and the bytes of memory that a forward pass needs for one sample.
+
+        A module that does not fit the samples or draws random numbers itself is refused.
+        """
         shapes: dict[str, tuple[int, ...]] = {}
 
-        def seen(name: str, shape: tuple[int, ...]) -> None:
+        def record(name: str, shape: tuple[int, ...]) -> None:
             require(name not in shapes, f"Dropout layer '{name}' is used more than once; give each place its own.")
             shapes[name] = shape
 
         hooks = [
-            layer.register_forward_hook(lambda _, inputs, __, name=name: seen(name, tuple(inputs[0].shape)))
+            layer.register_forward_hook(lambda _, inputs, __, name=name: record(name, tuple(inputs[0].shape)))
             for name, layer in self.module.named_modules()
             if isinstance(layer, KeyedDropout)
         ]
@@ -101,39 +107,45 @@ class Network:
         return shapes, max(1, (x.nbytes + found.most) // batch)
 
     def logits(self, model: Model, batch: Batch) -> Tensor:
-        """For one client."""  # (B, classes)
+        """The logits of one client's batch."""  # (B, classes)
         masks = {f"{name}.mask": batch[MASK + name] for name in self.dropouts if MASK + name in batch}
         result: Tensor = functional_call(self.module, {**model, **masks}, (batch["x"],))
         return result
 
     def stacked_logits(self, stacked: Model, batch: Batch) -> Tensor:
-        """For many clients, each with its own model and batch."""  # (m, B, classes)
+        """The logits of many clients, each with its own model and batch."""  # (m, B, classes)
         if self.layers is not None:
             masks = {name: batch[MASK + name] for name in self.dropouts if MASK + name in batch}
             return layers.forward(self.layers, stacked, batch["x"], masks)
-        if len(batch["x"]) == 1:  # vmap over one client only costs
+        if len(batch["x"]) == 1:  # for one client vmap would only cost time
             one = [{name: value.squeeze(0) for name, value in values.items()} for values in (stacked, batch)]
             return self.logits(*one)[None]
         result: Tensor = self.vmapped(stacked, batch)
         return result
 
     def loss(self, model: Model, batch: Batch) -> Tensor:
-        """The mean cross-entropy over the batch's real samples."""
+        """The mean cross-entropy of one client's batch, over its real samples."""
         each = F.cross_entropy(self.logits(model, batch), batch["y"], reduction="none")
         return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()
 
     def grad(self, model: Model, batch: Batch) -> Model:
+        """The gradient of the loss of one client's batch."""
         result: Model = gradient(self.loss)(model, batch)
         return result
 
 
 class StackedObjective:
-    """The losses and gradients of many clients at once: one backward pass through the sum of their losses."""
+    """The losses and gradients of many clients at once.
+
+    One backward pass through the sum of all losses gives every client's gradient, since no loss depends on the model of
+    another client.
+    """
 
     def __init__(self, network: Network):
         self.network = network
 
     def logits(self, stacked: Model, batch: Batch) -> Tensor:
+        """The logits of each client's batch."""  # (m, B, classes)
         return self.network.stacked_logits(stacked, batch)
 
     def loss(self, stacked: Model, batch: Batch) -> Tensor:
@@ -146,6 +158,7 @@ class StackedObjective:
         return (each * batch["weight"]).sum(1) / batch["weight"].sum(1)
 
     def grad(self, stacked: Model, batch: Batch) -> Model:
+        """The gradient of each client's loss, stacked."""
         if self.network.fused is not None:
             return fused.grad(self.network.fused, stacked, batch)
         with torch.enable_grad():
@@ -156,11 +169,11 @@ class StackedObjective:
                 logits = self.network.stacked_logits(leaves, batch)
                 total = F.cross_entropy(logits.flatten(0, 1), batch["y"].flatten(), reduction="sum")
                 total = total / batch["y"].shape[1]
-            found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)  # unused: zero
+            found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)  # unused parameter: zero
         return dict(zip(leaves, found, strict=True))
 
     def add_grad(self, into: Model, keep: float, scale: float, stacked: Model, batch: Batch) -> None:
-        """into <- keep into + scale grad(stacked), in place; `into` may be the model itself."""
+        """into <- keep * into + scale * grad(stacked), in place. `into` may be the model itself."""
         if self.network.fused is not None:
             return fused.add_grad(into, keep, scale, self.network.fused, stacked, batch)
         found = self.grad(stacked, batch)
@@ -169,14 +182,14 @@ class StackedObjective:
         torch._foreach_add_(list(into.values()), [found[name] for name in into], alpha=scale)
 
 
-def keyed(module: nn.Module) -> nn.Module:
-    """The module with each nn.Dropout replaced by one whose mask is handed in."""
+def with_keyed_dropout(module: nn.Module) -> nn.Module:
+    """The module with each nn.Dropout replaced by a `KeyedDropout`, in place."""
     if isinstance(module, nn.Dropout):
         return KeyedDropout(module.p)
-    for name, child in list(module._modules.items()):  # named_children leaves out a layer that stands twice
+    for name, child in list(module._modules.items()):  # named_children lists a layer that is used twice only once
         if child is None:
             continue
         if isinstance(child, nn.modules.dropout._DropoutNd) and not isinstance(child, nn.Dropout) and child.p > 0:
             raise BadInput(f"Layer '{name}' is {type(child).__name__}; only nn.Dropout has keyed masks here.")
-        setattr(module, name, keyed(child))
+        setattr(module, name, with_keyed_dropout(child))
     return module

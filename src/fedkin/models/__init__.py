@@ -1,6 +1,7 @@
-"""Networks, built for the data's shape and classes. `build("dnn:100", shape, classes)`; any module by import path.
+"""Builds networks by name, such as "dnn:100", or by import path, for samples of a given shape and number of classes.
 
-None has running statistics or draws random numbers, so that the stacked engine can run many clients' copies at once.
+No network here has running statistics or draws random numbers itself, so that the stacked engine can run the models of
+many clients at once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from fedkin.core.rng import key
-from fedkin.data.spec import parsed
+from fedkin.data.notation import parsed
 from fedkin.errors import BadInput, require, unknown
 from fedkin.models.convolutional import cnn, lenet, vgg11
 from fedkin.models.dense import dnn, mlp, mlr
@@ -31,23 +32,27 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "resnet50": resnet50,
     "lstm": lstm,
 }
-TEXT = ("lstm",)  # these take tokens and are built for a vocabulary too; the others take numbers
+TEXT = ("lstm",)  # models that take tokens and need the size of the vocabulary; the others take numbers
 
 
 def build(spec: str, shape: Shape, classes: int, seed: int, vocabulary: int | None = None) -> nn.Module:
-    """The network of this name, initialised as torch does by default, from the stream (seed, "init")."""
+    """The network that `spec` names, with torch's default initialisation drawn from the stream (seed, "init").
+
+    `spec` is a name of `MODELS`, with sizes if wanted ("mlp:200,200"), or an import path ("package.module:Name").
+    `shape` is the shape of one sample, and `vocabulary` the number of tokens of text (None: the data are numbers).
+    """
     name, words = parsed(spec) if ":" not in spec or spec.split(":")[0] in MODELS else (spec, [])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(key(seed, "init") >> 1)
         if name not in MODELS:
-            return imported(spec, shape, classes)
-        return MODELS[name](*sized(spec, name, words, shape, classes, vocabulary))
+            return import_model(spec, shape, classes)
+        return MODELS[name](*model_arguments(spec, name, words, shape, classes, vocabulary))
 
 
-def sized(
+def model_arguments(
     spec: str, name: str, words: list[str], shape: Shape, classes: int, vocabulary: int | None
 ) -> list[Shape | int | str]:
-    """What this model is built from, checked."""
+    """The checked arguments of the function that builds the model `name`. `words` are the sizes in `spec`."""
     if name in TEXT:
         require(vocabulary is not None, f"Model '{name}' takes text, but these data are numbers; use mlr, dnn or cnn.")
     else:
@@ -59,17 +64,19 @@ def sized(
         raise BadInput(f"'{spec}': the sizes of a model are whole numbers, as in mlp:200,200.") from None
     positive = all(isinstance(value, str) or value > 0 for value in values)
     require(positive, f"'{spec}': the sizes of a model are positive.")
-    given: list[Shape | int | str] = [shape, classes, *([] if vocabulary is None else [vocabulary]), *values]
+    arguments: list[Shape | int | str] = [shape, classes, *([] if vocabulary is None else [vocabulary]), *values]
     try:
-        signature(MODELS[name]).bind(*given)
+        signature(MODELS[name]).bind(*arguments)
     except TypeError:
         raise BadInput(f"'{spec}': model {name} takes fewer numbers than that.") from None
-    return given
+    return arguments
 
 
-def imported(spec: str, shape: Shape, classes: int) -> nn.Module:
-    """A module by import path, 'package.module:Name'; called with (shape, classes) if it takes two arguments, else
-    with none."""
+def import_model(spec: str, shape: Shape, classes: int) -> nn.Module:
+    """The module that the class or function at the import path 'package.module:Name' makes.
+
+    It is called with (shape, classes) if it takes two arguments, and without arguments if it needs none.
+    """
     if ":" not in spec:
         raise unknown("model", spec, MODELS)
     path, _, name = spec.partition(":")
@@ -84,7 +91,7 @@ def imported(spec: str, shape: Shape, classes: int) -> nn.Module:
     )
     try:
         module = maker(shape, classes) if required else maker()
-    except Exception as error:  # whatever a user's class raises
+    except Exception as error:  # a user's class may raise anything
         raise BadInput(f"Model '{spec}' cannot be built: {type(error).__name__}: {error}.") from error
     require(isinstance(module, nn.Module), f"'{spec}' gives a {type(module).__name__}, not a torch.nn.Module.")
     return module  # type: ignore[no-any-return]

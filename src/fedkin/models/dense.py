@@ -1,4 +1,4 @@
-"""Linear layers and nothing else."""
+"""Networks of linear layers: logistic regression and multilayer perceptrons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def mlr(shape: Shape, classes: int) -> nn.Module:
 
 
 def mlp(shape: Shape, classes: int, *hidden: int) -> nn.Module:
-    """Linear layers with ReLU between: mlp:200,200 is AdaFL's network for MNIST."""
+    """Linear layers with ReLU between them. mlp:200,200, the default, is AdaFL's network for MNIST."""
     layers: list[nn.Module] = [nn.Flatten()]
     for into, out in pairwise((prod(shape), *(hidden or (200, 200)))):
         layers += [nn.Linear(into, out), nn.ReLU()]
@@ -24,5 +24,5 @@ def mlp(shape: Shape, classes: int, *hidden: int) -> nn.Module:
 
 
 def dnn(shape: Shape, classes: int, hidden: int | None = None) -> nn.Module:
-    """One hidden ReLU layer: 20 units for vectors, 100 for images unless said (dnn:100), as in FedMCSA."""
+    """One hidden ReLU layer. By default it has 20 units for vectors and 100 for images, as in FedMCSA."""
     return mlp(shape, classes, hidden or (20 if len(shape) == 1 else 100))

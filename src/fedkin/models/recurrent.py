@@ -1,7 +1,7 @@
-"""LSTM for text: the next character (Shakespeare), the mood of a tweet (Sentiment140).
+"""An LSTM for text: it predicts the next character (Shakespeare) or the mood of a tweet (Sentiment140).
 
-Written as plain matrix products, because torch.nn.LSTM does not run under vmap, and has no second derivative, which
-inverting an update needs, where cuDNN computes it.
+The LSTM is written as matrix products, because torch.nn.LSTM does not run under vmap and, on cuDNN, has no second
+derivative, which the inversion of an update needs.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from torch import Tensor, nn
 from fedkin.errors import require
 from fedkin.models.shape import Shape
 
-CHARACTERS = 256  # a vocabulary of up to so many tokens is one of characters, a larger one of words
-PADDING = 0  # the token before the first real one
+CHARACTERS = 256  # a vocabulary of at most so many tokens has characters, a larger one has words
+PADDING = 0  # the token that fills a sample before its first real token
 
 
 class Recurrence(nn.Module):
-    """One layer: (i, f, o, g) = W x_t + U h_(t-1) + b;  c_t = s(f) c_(t-1) + s(i) tanh(g);  h_t = s(o) tanh(c_t).
+    """One LSTM layer.
 
-    The products with the inputs of all times are one product. All numbers start uniform within 1 / sqrt(hidden), as in
-    torch.nn.LSTM; there is one bias, not two.
+    (i, f, o, g) = W x_t + U h_(t-1) + b;  c_t = s(f) c_(t-1) + s(i) tanh(g);  h_t = s(o) tanh(c_t).
+
+    One matrix product computes W x_t for all times t. All parameters are drawn uniformly from within 1 / sqrt(hidden)
+    of zero, as in torch.nn.LSTM. There is one bias, where torch.nn.LSTM has two.
     """
 
     def __init__(self, into: int, hidden: int):
@@ -31,8 +33,10 @@ class Recurrence(nn.Module):
         self.bias = nn.Parameter(torch.empty(4 * hidden).uniform_(-bound, bound))  # b
 
     def forward(self, x: Tensor, begun: Tensor | None) -> Tensor:
-        """`begun` is 0 where a sample is still padding: nothing enters there, so its state stays zero, and padding
-        changes neither outputs nor gradients."""  # (B, T, into), (B, T, 1) -> (B, T, hidden)
+        """The states h_t. `begun` is 0 as long as a sample is padding, and 1 after that; None means no padding.
+
+        The state stays zero while `begun` is 0, so padding changes neither outputs nor gradients.
+        """  # (B, T, into), (B, T, 1) -> (B, T, hidden)
         hidden = self.recurrent.shape[1]
         entering = (x.flatten(0, 1) @ self.weight.mT + self.bias).unflatten(0, x.shape[:2])  # (B, T, 4 hidden)
         if begun is not None:
@@ -50,11 +54,10 @@ class Recurrence(nn.Module):
 
 
 class LSTM(nn.Module):
-    """Embedding, layers of `Recurrence`, and a linear layer on the last state.
+    """An embedding, layers of `Recurrence`, and a linear layer on the last state.
 
-    Samples are whole numbers below `vocabulary`, padded with 0 on the left, so the last state is that of the last real
-    token. Samples of floats are taken for tokens already embedded, of the shape that `embedded` gives; none of them is
-    padding.
+    Samples are whole numbers below `vocabulary`, padded with 0 on the left, so that the last state belongs to the last
+    real token. Samples of floats are taken as embedded tokens without padding, of the shape that `embedded` gives.
     """
 
     def __init__(self, vocabulary: int, embedding: int, hidden: int, layers: int, classes: int):
@@ -65,7 +68,7 @@ class LSTM(nn.Module):
         self.head = nn.Linear(hidden, classes)
 
     def embedded(self, shape: Shape) -> Shape:
-        """The shape of a sample whose tokens are embedded."""
+        """The shape of an embedded sample. `shape` is the shape of the sample of tokens."""
         return (*shape, self.embedding.embedding_dim)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, T) or (B, T, embedding) -> (B, classes)
@@ -87,9 +90,12 @@ def lstm(
     layers: int = 2,
     embedding: int | None = None,
 ) -> nn.Module:
-    """lstm:hidden,layers,embedding. PFedRe's paper gives no sizes; unless said they are LEAF's: two layers of 256 units
-    on embeddings of 8 for characters, two of 100 on embeddings of 100 for words (without LEAF's linear layer before the
-    last, which adds nothing a linear layer cannot do). Embeddings are learned."""
+    """An LSTM, written `lstm:hidden,layers,embedding`. Embeddings are learned.
+
+    PFedRe's paper gives no sizes, so the defaults are LEAF's: two layers of 256 units on embeddings of size 8 for
+    characters, and two layers of 100 units on embeddings of size 100 for words. LEAF's linear layer before the last one
+    is left out, since two linear layers in a row can do no more than one.
+    """
     require(
         len(shape) == 1 and shape[0] > 0, f"Model 'lstm' takes lists of tokens, but a sample here has shape {shape}."
     )

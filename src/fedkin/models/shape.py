@@ -1,4 +1,4 @@
-"""What a network asks of the shape of a sample."""
+"""Shapes of samples: what a network requires of them, and what its layers make of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from fedkin.errors import require
 Shape = tuple[int, ...]
 
 
-def images(shape: Shape, name: str, least: int) -> None:
+def require_images(shape: Shape, name: str, least: int) -> None:
+    """Refuse samples that are not images of at least `least` by `least` pixels. `name` is the model's name."""
     require(
         len(shape) == 3 and min(shape[1:]) >= least,
         f"Model '{name}' takes images of at least {least}x{least} pixels, but a sample here has shape {shape}; "
@@ -18,7 +19,8 @@ def images(shape: Shape, name: str, least: int) -> None:
     )
 
 
-def width(body: list[nn.Module], shape: Shape) -> int:
-    """How many numbers come out of these layers for one sample."""
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):  # a dropout among them draws nothing from the stream
+def flat_width(body: list[nn.Module], shape: Shape) -> int:
+    """The number of values that these layers give for one sample."""
+    # fork_rng: a dropout layer must not draw from the stream that initialises the model
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
         return int(nn.Sequential(*body)(torch.zeros(1, *shape)).shape[1])

@@ -1,30 +1,32 @@
-"""`Data` -> `Federation`, whatever the source."""
+"""Loads the federation that a `Data` describes, and lists the named datasets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedkin.data import hub, own, scenarios
+from fedkin.data import scenarios, sources
 from fedkin.data.catalogue import CATALOGUE, Entry
 from fedkin.data.divide import divide
 from fedkin.data.federation import Federation
-from fedkin.data.named import named
-from fedkin.data.spec import Data, partition_argument, scenario
+from fedkin.data.named_data import read_named
+from fedkin.data.notation import partition_argument, scenario_arguments
+from fedkin.data.own_data import read_own
+from fedkin.data.spec import Data
 from fedkin.errors import require
 
 
 def load(data: Data, progress: bool = True) -> Federation:
-    """The federation that `data` describes; `progress` shows what is slow the first time, on stderr."""
+    """The federation that `data` describes. `progress` shows slow first-time work on stderr."""
     entry = None if data.own else CATALOGUE[data.dataset]
     if entry is None:
-        samples = own.read(data)
+        samples = read_own(data)
     else:
         _check_column(data, entry)
-        samples = named(data, progress)
+        samples = read_named(data, progress)
     samples = samples.checked(data.name)
     if data.irrelevant is None:
         return divide(samples, data, entry)
-    kind, (first, second) = scenario(data.irrelevant)
+    kind, (first, second) = scenario_arguments(data.irrelevant)
     if kind == "odd_even":
         return scenarios.odd_even(samples, data)
     federation = divide(samples, data, entry)
@@ -34,7 +36,7 @@ def load(data: Data, progress: bool = True) -> Federation:
 
 
 def _check_column(data: Data, entry: Entry) -> None:
-    """`natural:column` of a named dataset can only be the column that its clients come from."""
+    """Refuse `natural:column` of a named dataset unless the column is the one that names its clients."""
     name, column = partition_argument(data.partition or entry.partition)
     if name == "natural" and column is not None:
         has = entry.columns[2] if len(entry.columns) == 3 else None
@@ -49,12 +51,17 @@ class Listing:
     name: str
     description: str
     sources: tuple[str, ...]
-    offline: bool  # whether it can be had now without a network
+    offline: bool  # whether the dataset can be loaded now without a network
 
 
 def datasets() -> list[Listing]:
-    """Every named dataset, and whether it can be had without a network."""
+    """Every named dataset, and whether it can be loaded now without a network."""
     return [
-        Listing(entry.name, entry.description, entry.sources, not entry.sources or hub.offline(entry) is not None)
+        Listing(
+            entry.name,
+            entry.description,
+            entry.sources,
+            not entry.sources or sources.offline_source(entry) is not None,
+        )
         for entry in CATALOGUE.values()
     ]

@@ -1,7 +1,7 @@
-"""The datasets that live in folders or on the Hugging Face hub: found, read, decoded once, cached.
+"""Finds named datasets in folders or on the Hugging Face hub, reads them, decodes them once and caches the result.
 
-A folder and a hub id go the same way, `datasets.load_dataset`. Folders come first: every entry of `FEDKIN_DATA` is
-looked through for `namespace/name`. What was used is recorded in `Federation.source`.
+`datasets.load_dataset` reads both folders and hub ids. Folders are tried first: each entry of `FEDKIN_DATA` may have a
+folder `namespace/name`. `Federation.source` records which source was used.
 """
 
 from __future__ import annotations
@@ -24,20 +24,26 @@ from fedkin.data.catalogue import Entry
 from fedkin.data.samples import Samples
 from fedkin.errors import BadInput, require
 
-SECONDS = 5  # to wait for the hub's first answer; without it a missing network is noticed after minutes only
+SECONDS = 5  # to wait for the hub's first answer; without this limit a missing network is noticed after minutes
 
 
 @dataclass(frozen=True)
 class Source:
+    """One place where a dataset may be found."""
+
     id: str
-    folder: Path | None  # None: on the hub
+    folder: Path | None  # None: the source is on the hub
 
     @property
     def kind(self) -> str:
         return "folder" if self.folder else "hub"
 
-    def cached(self, name: str) -> Path:
-        """Hub data is decoded once for good: what an id meant then is what a run can be repeated with."""
+    def cache_file(self, name: str) -> Path:
+        """The cache file of the dataset `name` from this source.
+
+        A folder's file depends on the folder's content. A hub id has one file for ever, so that later runs use the
+        data that the id had when it was first decoded.
+        """
         if self.folder is None:
             return cache.path(name, self.id, "hub")
         files = [file for file in self.folder.rglob("*") if file.is_file()]
@@ -45,43 +51,33 @@ class Source:
 
 
 def roots() -> list[Path]:
+    """The folders in `FEDKIN_DATA`."""
     return [Path(entry) for entry in os.environ.get("FEDKIN_DATA", "").split(os.pathsep) if entry]
 
 
-def sources(entry: Entry) -> list[Source]:
-    """Folders that exist, in order, then the hub's ids."""
+def candidates(entry: Entry) -> list[Source]:
+    """All places where the dataset may be found: first the folders that exist, then the hub ids."""
     found = [Source(id, root / id) for id in entry.sources for root in roots() if (root / id).is_dir()]
     return found + [Source(id, None) for id in entry.hub_ids]
 
 
-def offline(entry: Entry) -> str | None:
-    """The source that needs no network now, if there is one."""
-    for source in sources(entry):
-        if source.folder or source.cached(entry.name).exists():
-            return source.id
-    return None
+def offline_source(entry: Entry) -> Source | None:
+    """The first source that needs no network: a folder, or a hub id whose data is in the cache."""
+    local = (source for source in candidates(entry) if source.folder or source.cache_file(entry.name).exists())
+    return next(local, None)
 
 
-def samples(entry: Entry, progress: bool = True) -> Samples:
-    """From the first folder, else from what was decoded of the hub before, else from the hub."""
-    candidates = sources(entry)
-    local = [source for source in candidates if source.folder or source.cached(entry.name).exists()]
+def read_samples(entry: Entry, progress: bool = True) -> Samples:
+    """The dataset's samples from the first folder, else from hub data in the cache, else from the hub."""
+    local = offline_source(entry)
     refusals: list[str] = []
-    for source in local[:1] or candidates:
-        file = source.cached(entry.name)
-        stored = cache.load(file)
-        if stored is None:
-            try:
-                stored = _decoded(entry, source, progress)
-            except Unreachable as refusal:
-                refusals.append(str(refusal))
-                continue
-            try:
-                cache.save(file, *stored)
-                stored = cache.load(file) or stored  # the memory map, and let the decoded copy go
-            except OSError as refusal:  # a full or read-only disk costs time, not the run
-                print(f"Not cached, so {entry.name} is decoded again next time: {refusal}", file=sys.stderr)
-        return _samples(entry, source, *stored)
+    for source in [local] if local else candidates(entry):
+        try:
+            stored = _cached_or_decoded(entry, source, progress)
+        except Unreachable as refusal:
+            refusals.append(str(refusal))
+            continue
+        return _as_samples(entry, source, *stored)
     places = ", ".join(str(root) for root in roots()) or "FEDKIN_DATA, which is not set"
     raise BadInput(
         f"The dataset '{entry.name}' was not found: no folder {' or '.join(entry.sources)} in {places}, and the hub "
@@ -89,7 +85,23 @@ def samples(entry: Entry, progress: bool = True) -> Samples:
     )
 
 
-def _samples(entry: Entry, source: Source, tensors: dict[str, Tensor], notes: dict[str, str]) -> Samples:
+def _cached_or_decoded(entry: Entry, source: Source, progress: bool) -> cache.Stored:
+    """The tensors and notes in the cache. If they are not there, decode the source and write them to the cache."""
+    file = source.cache_file(entry.name)
+    stored = cache.load(file)
+    if stored is not None:
+        return stored
+    stored = _decode(entry, source, progress)
+    try:
+        cache.save(file, *stored)
+        return cache.load(file) or stored  # the memory map, so that the decoded copy can be freed
+    except OSError as refusal:  # a full or read-only disk must not stop the run
+        print(f"Not cached, so {entry.name} is decoded again next time: {refusal}", file=sys.stderr)
+        return stored
+
+
+def _as_samples(entry: Entry, source: Source, tensors: dict[str, Tensor], notes: dict[str, str]) -> Samples:
+    """The samples that these cached tensors and notes hold."""
     rows = json.loads(notes["rows"])
     train = int(rows["train"])
     count = sum(rows.values())
@@ -119,8 +131,9 @@ class Unreachable(Exception):
     """The hub cannot be reached or does not know the id."""
 
 
-def _decoded(entry: Entry, source: Source, progress: bool) -> cache.Stored:
-    with _opened(entry, source) as (splits, notes):
+def _decode(entry: Entry, source: Source, progress: bool) -> cache.Stored:
+    """Read the source and decode its splits 'train' and 'test', in this order."""
+    with _open_splits(entry, source) as (splits, notes):
         where = f"The dataset '{entry.name}' ({source.kind} {source.folder or source.id})"
         for name, table in splits.items():
             missing = [column for column in entry.columns if column not in table.column_names]
@@ -141,8 +154,12 @@ def _decoded(entry: Entry, source: Source, progress: bool) -> cache.Stored:
 
 
 @contextmanager
-def _opened(entry: Entry, source: Source) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
-    """The splits. A folder's tables are read through a copy that goes when we are done: the cache holds the tensors."""
+def _open_splits(entry: Entry, source: Source) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+    """The splits of a source, by name, and notes about them.
+
+    `datasets` copies a folder's tables before it reads them. The copy is deleted at the end, because fedkin's cache
+    holds the decoded tensors.
+    """
     import datasets
 
     scratch = tempfile.TemporaryDirectory(prefix="fedkin-") if source.folder else nullcontext()
@@ -160,18 +177,22 @@ def _opened(entry: Entry, source: Source) -> Iterator[tuple[dict[str, Any], dict
 
 
 def _from_folder(entry: Entry, folder: Path, copies: str) -> dict[str, Any]:
+    """The splits in a folder. `copies` is where `datasets` may write its own files."""
     import datasets
 
     where = f"The folder {folder} of the dataset '{entry.name}'"
     require(any(file.is_file() for file in folder.rglob("*")), f"{where} is empty.")
     try:
         return dict(datasets.load_dataset(str(folder), cache_dir=copies))
-    except Exception as refusal:  # datasets raises whatever its readers do, and all of it means the same here
+    except Exception as refusal:  # `datasets` raises the errors of many readers, and all mean the same here
         raise BadInput(f"{where} could not be read, it may be truncated: {_first_line(refusal)}") from refusal
 
 
 def _from_hub(id: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Asked first, once and with a timeout: `load_dataset` alone tries again and again when there is no network."""
+    """The splits of a hub dataset, and a note of its revision.
+
+    The hub is first asked once and with a timeout, because `load_dataset` tries again for minutes without a network.
+    """
     import datasets
     from huggingface_hub import HfApi
     from huggingface_hub.errors import OfflineModeIsEnabled
@@ -180,20 +201,21 @@ def _from_hub(id: str) -> tuple[dict[str, Any], dict[str, str]]:
     try:
         revision = HfApi().dataset_info(id, timeout=SECONDS).sha
     except OfflineModeIsEnabled:
-        pass  # the user says so; then only what `datasets` has in its own cache can be had
-    except Exception as refusal:  # httpx's, the hub's own: whatever it is, the hub did not answer
+        pass  # the user asked for it; then `datasets` can only use its own cache
+    except Exception as refusal:  # any error, httpx's or the hub's, means that the hub did not answer
         raise Unreachable(f"{id}: {_first_line(refusal)}") from refusal
     reasons = []
-    # older hub datasets are scripts, which `datasets` no longer runs; the hub keeps a converted copy of them beside
+    # older hub datasets are scripts, which `datasets` no longer runs; the hub has a converted copy of them
     for tried in (revision, "refs/convert/parquet"):
         try:
             return dict(datasets.load_dataset(id, revision=tried)), {"revision": json.dumps(revision)}
-        except Exception as refusal:  # as above
+        except Exception as refusal:  # any error means that this revision cannot be read
             reasons.append(_first_line(refusal))
     raise Unreachable(f"{id}: {reasons[0]}")
 
 
 def _first_line(refusal: BaseException) -> str:
+    """The first line of the deepest cause's message, without its full stop."""
     deepest = refusal
     while deepest.__cause__ is not None:
         deepest = deepest.__cause__

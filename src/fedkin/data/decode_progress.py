@@ -1,4 +1,4 @@
-"""Something to look at while a dataset is decoded for the first time."""
+"""The progress bar that is shown while a dataset is decoded for the first time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Protocol
 
 
 class Advance(Protocol):
+    """A function that is called with the number of rows decoded since the last call."""
+
     def __call__(self, rows: int, /) -> None: ...
 
 
 @contextmanager
-def decoding(name: str, rows: int, show: bool) -> Iterator[Advance]:
-    """A bar on a terminal; elsewhere one line, so that a log says why nothing happens for a while."""
+def decode_progress(name: str, rows: int, show: bool) -> Iterator[Advance]:
+    """Show a bar on a terminal, and one line on any other stderr, so that a log explains the waiting time."""
     if show and sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

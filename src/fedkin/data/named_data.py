@@ -1,16 +1,18 @@
-"""The samples of a dataset that has a name."""
+"""Reads the samples of a dataset of the catalogue."""
 
 from __future__ import annotations
 
-from fedkin.data import hub
+from fedkin.data import sources
 from fedkin.data.catalogue import CATALOGUE
 from fedkin.data.digits import digits
+from fedkin.data.notation import partition_argument, synthetic_arguments
 from fedkin.data.samples import Samples
-from fedkin.data.spec import Data, partition_argument, synthetic_arguments
+from fedkin.data.spec import Data
 from fedkin.data.synthetic import synthetic
 
 
-def named(data: Data, progress: bool = True) -> Samples:
+def read_named(data: Data, progress: bool = True) -> Samples:
+    """The samples of the dataset `data.name`: generated, from scikit-learn, from a folder or from the hub."""
     entry = CATALOGUE[data.dataset]
     if entry.kind == "synthetic":
         natural = partition_argument(data.partition or entry.partition)[0] == "natural"
@@ -18,4 +20,4 @@ def named(data: Data, progress: bool = True) -> Samples:
         return synthetic(*synthetic_arguments(data.name), clients, data.seed)
     if entry.kind == "digits":
         return digits()
-    return hub.samples(entry, progress)
+    return sources.read_samples(entry, progress)
