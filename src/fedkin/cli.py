@@ -30,9 +30,10 @@ from fedkin.options import DataOptions, PlayOptions, PresetOptions, RunOptions, 
 from fedkin.parts import Method, Part
 from fedkin.play import cores
 from fedkin.presets import Preset
+from fedkin.presets.outcome import outcome
 from fedkin.progress import Progress
-from fedkin.results import files, published
-from fedkin.results.table import accuracy_table, comparison_table
+from fedkin.report.terminal import accuracy_table, comparison_table, preset_table
+from fedkin.results import files
 
 WRITING = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")}
 WIDTH = 118  # columns a table has at least; a narrower terminal wraps its lines rather than losing numbers
@@ -299,14 +300,14 @@ def concluded(plan: comparing.Plan, folder: Path, as_json: bool) -> None:
     screen, preset = Console(stderr=True), presets.PRESETS.get(plan.preset or "")
     summary = comparing.summarised(folder, plan.arms)
     if preset is not None:
-        summary["preset"] = published.found(preset, plan.arms)
+        summary["preset"] = outcome(preset, plan.arms)
         files.write_json(folder / "summary.json", summary)
     if as_json:
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     else:
         table = comparison_table(summary) if "methods" in summary else accuracy_table(summary)
         wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
-        Console(width=wide).print(table if preset is None else published.shown(summary["preset"]))
+        Console(width=wide).print(table if preset is None else preset_table(summary["preset"]))
     page = written_report(folder, screen)
     end = f", its report is {page}" if page else ""
     screen.print(f"The run is in {folder}{end}", highlight=False, soft_wrap=True)
@@ -314,7 +315,7 @@ def concluded(plan: comparing.Plan, folder: Path, as_json: bool) -> None:
 
 def written_report(folder: Path, screen: Console) -> Path | None:
     try:
-        from fedkin.results.report import write
+        from fedkin.report.page import write
     except ModuleNotFoundError:
         hint = f"For a report with pictures: pip install 'fedkin[report]', then: fedkin report {folder}"
         screen.print(hint, markup=False, highlight=False, soft_wrap=True)
