@@ -1,13 +1,19 @@
-"""The tables of a run and of a comparison, as a terminal shows them."""
+"""The tables of a run, a comparison and a preset, as a terminal shows them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from fedkin.parts import KINDS
+from fedkin.presets.outcome import Outcome
+from fedkin.report import preset_tables
+from fedkin.report.formats import percent
+from fedkin.report.preset_tables import PUBLISHED, Grid
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
@@ -20,14 +26,8 @@ WORDS = {
 VERDICTS = {"better": "better", "worse": "worse", "no clear difference": "unclear"}
 
 
-def percent(value: float | None, spread: float | None = None) -> str:
-    if value is None:
-        return "-"
-    return f"{100 * value:.2f}" + ("" if spread is None else f"±{100 * spread:.2f}")
-
-
 def accuracy_table(summary: dict[str, Any]) -> Table:
-    """One method: every kind, average and statistic, in percent."""
+    """One method: every kind of accuracy, average and statistic, in percent."""
     seeds, every = summary["seeds"], summary["evaluate_every"]
     title = f"{summary['method']}: accuracy in %, {summary['rounds']} rounds scored every {every}, seeds {seeds}"
     table = Table("kind", "average", "last", "last 10", "best", "by validation", title=title, **LOOK)
@@ -42,12 +42,12 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
         f"{papers}{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a "
         "seed"
     )
-    table.caption += "".join(f"\n{line}" for line in noticed(summary))
+    table.caption += "".join(f"\n{line}" for line in other_numbers(summary))
     return table
 
 
-def noticed(summary: dict[str, Any]) -> list[str]:
-    """What else was measured, a line each: of the last round."""
+def other_numbers(summary: dict[str, Any]) -> list[str]:
+    """What else was measured in the last round, a line each."""
     words = {"filter": "filter of irrelevant clients", "train": "training", "heterogeneity": "heterogeneity"}
     found = []
     for group, title in words.items():
@@ -58,7 +58,7 @@ def noticed(summary: dict[str, Any]) -> list[str]:
 
 
 def comparison_table(summary: dict[str, Any]) -> Table:
-    """Methods side by side, by the last round; how many clients are better and worse off than alone."""
+    """Methods side by side in the last round, and how many clients are better and worse off than alone."""
     methods = summary["methods"]
     first = next(iter(methods.values()))
     title = (
@@ -88,7 +88,7 @@ def comparison_table(summary: dict[str, Any]) -> Table:
             " Better and worse: share of clients whose last post accuracy is above or below their own when training "
             "alone; the verdict is a paired test over clients and seeds (unclear: neither)."
         )
-    lines = {name: noticed(method) for name, method in methods.items()}
+    lines = {name: other_numbers(method) for name, method in methods.items()}
     if alone and any("train" in method.get("observed", {}) for method in methods.values()):
         table.caption += " Clients known to be irrelevant are in the averages, but not among the better and worse off."
     table.caption += "".join(f"\n{name}: {line}" for name, several in lines.items() for line in several)
@@ -100,3 +100,30 @@ def cell(method: dict[str, Any], kind: str, average: str) -> str:
         return "-"
     spread = method["spread"].get(kind, {}).get(average, {}).get("last")
     return percent(method["accuracy"][kind][average]["last"], spread)
+
+
+def preset_table(outcome: Outcome) -> Group:
+    """A preset's rows beside the published numbers."""
+    parts: list[RenderableType] = [
+        Text(outcome["about"], "bold"),
+        Text(preset_tables.accuracy_title(outcome), "bold"),
+        ruled(preset_tables.accuracy_grid(outcome)),
+        Text(f"{preset_tables.WORDS} {outcome['note']}", "italic dim"),
+    ]
+    if outcome["targets"]:
+        parts.append(Text(f"\n{preset_tables.REACHED}", "bold"))
+        parts.append(ruled(preset_tables.target_grid(outcome)))
+        parts.append(Text(preset_tables.target_notes(outcome), "italic dim"))
+    return Group(*parts)
+
+
+def ruled(grid: Grid) -> Table:
+    """A table of texts, in which the published columns are dim."""
+    table = Table(box=SIMPLE_HEAD)
+    for i, title in enumerate(grid[0]):
+        table.add_column(
+            title, justify="right" if i else "left", style="dim" if title == PUBLISHED else "", no_wrap=True
+        )
+    for line in grid[1:]:
+        table.add_row(*line)
+    return table

@@ -1,4 +1,4 @@
-"""What a study found, in sentences: the headline, the cautions, the definitions."""
+"""What a study found, in sentences; and what the words of the page mean."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.compare import LOCAL
-from fedkin.results.study import Study, Trial
-from fedkin.results.table import percent
+from fedkin.report.formats import percent, points
+from fedkin.report.study import LOCAL, Study
+from fedkin.report.trial import Trial
 
-SHOWN = "last"  # round, of which the gains and the verdicts are too
+SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
 FEW = 3  # seeds below which a spread says little
-MODELS = {  # of which accuracy is said, by kind
+MODELS = {  # how a sentence says whose accuracy a kind is
     "post": "after local training",
     "global": "with the common model",
     "recv": "with the model as received",
@@ -49,7 +49,7 @@ DEFINITIONS = {
 
 
 def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", statistic: str = SHOWN) -> str:
-    """As the terminal prints it; a single seed has no spread."""
+    """One accuracy as the tables have it: the mean over seeds and, if there are several, their standard deviation."""
     if kind not in summary["accuracy"]:
         return "-"
     spread = summary["spread"][kind][average][statistic] if len(summary["seeds"]) > 1 else None
@@ -60,20 +60,22 @@ def ranked(study: Study) -> list[str]:
     """Finished methods by macro accuracy, the highest first."""
 
     def key(name: str) -> float:
-        value = study.summaries[name]["accuracy"].get(study.judged, {}).get("macro", {}).get(SHOWN)
+        value = study.summaries[name]["accuracy"].get(study.ranking_kind, {}).get("macro", {}).get(SHOWN)
         return 1.0 if value is None else -float(value)
 
     return sorted(study.summaries, key=key)
 
 
 def headline(study: Study) -> str:
-    """The answer in one sentence. A method is called better only where the verdict says so."""
+    """The answer in one sentence. It calls a method better only if the verdict does."""
     order, total = ranked(study), len(study.trials)
     if not study.finished:
         return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
     if not study.against:
         what = "Training alone" if order[0] == LOCAL else order[0]
-        reaches = f"{what} reaches {score(study.summaries[order[0]], study.judged)} % {MODELS[study.judged]}"
+        reaches = (
+            f"{what} reaches {score(study.summaries[order[0]], study.ranking_kind)} % {MODELS[study.ranking_kind]}"
+        )
         return reaches + (", the highest of these methods." if len(order) > 1 else ".")
     wins = [name for name in order if name in study.winners]
     if len(wins) == 1 and order[0] == wins[0]:
@@ -87,34 +89,36 @@ def headline(study: Study) -> str:
 
 
 def listed(names: Iterable[str], word: str) -> str:
+    """The names with commas between them, and a word before the last."""
     *first, last = names
     return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def lede(study: Study) -> list[str]:
-    """What stands behind the headline, and what must be known to judge it."""
+    """The numbers behind the headline, and what a reader must know to judge them."""
     order = ranked(study)
     said = []
     if order:
-        which = "" if study.judged == "test" else "mean over clients, "
+        which = "" if study.ranking_kind == "test" else "mean over clients, "
         which += "last round" + (", the highest first" if len(order) > 1 else "")
-        scores = [f"{called(study, name)} {score(study.summaries[name], study.judged)}\u00a0%" for name in order]
-        said.append(f"Accuracy {MODELS[study.judged]} ({which}): {', '.join(scores)}.")
+        scores = [f"{called(study, name)} {score(study.summaries[name], study.ranking_kind)}\u00a0%" for name in order]
+        said.append(f"Accuracy {MODELS[study.ranking_kind]} ({which}): {', '.join(scores)}.")
     tested = [name for name in order if name in study.against and name in study.gains]
     about = [name for name in tested if name in study.winners] or tested
-    said += [f"{about[0]}: {shares(study, about[0])}"] if about else []
+    said += [f"{about[0]}: {against_alone(study, about[0])}"] if about else []
     said += ["The methods are tested against training alone, not against each other."] if len(study.against) > 1 else []
     return said
 
 
 def called(study: Study, name: str) -> str:
+    """A method's name in a sentence, with its number of finished seeds if some are missing."""
     entry = study.entries[name]
     some = f" ({len(entry.done)} of {len(entry.trials)} seeds)" if len(entry.done) < len(entry.trials) else ""
     return ("training alone" if name == LOCAL else name) + some
 
 
-def shares(study: Study, name: str) -> str:
-    """How a method's clients fare against being alone; the verdict only where it was tested."""
+def against_alone(study: Study, name: str) -> str:
+    """How many clients are better and worse off than alone, their mean gain, and the verdict if there is one."""
     gains = study.gains[name]
     gains = gains[:, ~np.isnan(gains).all(0)]
     better, worse = float((gains > 0).mean()), float((gains < 0).mean())
@@ -130,18 +134,12 @@ def shares(study: Study, name: str) -> str:
     return text + f"Verdict: {verdict} (paired test, {p})."
 
 
-def points(value: float, digits: int = 2) -> str:
-    """A signed difference of accuracies in percentage points, with a proper minus."""
-    text = f"{100 * value:+.{digits}f}"
-    return text.replace("-", "−") if float(text) else text[1:]
-
-
 def cautions(study: Study) -> list[str]:
     """What a reader must not overlook."""
     said = []
     late = [(name, trial) for name, entry in study.entries.items() for trial in entry.trials if not trial.summary]
     if late:
-        at = [f"{name} seed {t.seed} ({progress(t)})" for name, t in late]
+        at = [f"{name} seed {t.seed} ({how_far(t)})" for name, t in late]
         said.append(f"Unfinished: {', '.join(at)}. Numbers are of finished seeds only, and there is no verdict yet.")
     seeds = max(len(entry.done) for entry in study.entries.values())
     if 0 < seeds < FEW:
@@ -153,12 +151,23 @@ def cautions(study: Study) -> list[str]:
     return said + study.cautions
 
 
-def progress(trial: Trial) -> str:
+def how_far(trial: Trial) -> str:
+    """How many of its rounds a run has played."""
     return f"round {trial.reached} of {trial.asked}" if trial.reached else "not begun"
 
 
+def unfinished(trial: Trial) -> str:
+    """A sentence on a run that is drawn though it is not finished; nothing if it is finished."""
+    return f"That seed is unfinished ({how_far(trial)})." if trial.summary is None else ""
+
+
+def joined(sentences: Iterable[str]) -> str:
+    """The sentences that are not empty, as one text."""
+    return " ".join(text for text in sentences if text)
+
+
 def by_size(study: Study, gains: np.ndarray) -> str:
-    """The smallest against the largest clients, for whom joining may be worth different things."""
+    """The mean gain of the clients with the fewest samples, beside that of the clients with the most."""
     sizes = np.array(study.clients["train"], dtype=float)
     known = np.flatnonzero(~np.isnan(gains))
     quarter = len(known) // 4
@@ -171,12 +180,3 @@ def by_size(study: Study, gains: np.ndarray) -> str:
         f"mean gain of {points(gains[few].mean())} points, the quarter with the most (from "
         f"{sizes[many].min():,.0f}) of {points(gains[many].mean())}."
     )
-
-
-def size(count: float) -> str:
-    """Bytes as people say them."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:,.1f} TB"

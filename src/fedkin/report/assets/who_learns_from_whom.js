@@ -1,0 +1,47 @@
+const kin = JSON.parse(document.getElementById("kin").textContent);
+const axis = (title, ids, about, range) => ({title: {text: title, standoff: 6}, range, showgrid: false, zeroline: false,
+  automargin: true, fixedrange: true, tickfont: {size: 11}, showticklabels: ids.length <= NAMED, ticks: "",
+  tickvals: ids.map((_, i) => i), ticktext: ids.map(id => clipped(about.names[id]))});
+function drawn(id) {
+  const about = kin[id], place = document.getElementById(id);
+  const step = about.steps[place.querySelector('input[type="range"]')?.value ?? 0];
+  const all = (place.querySelector(".view input:checked")?.value ?? place.dataset.view) === "all";
+  for (const output of place.querySelectorAll("output")) output.textContent = "round " + step.round;
+  for (const panel of place.querySelectorAll(".panel")) {
+    const component = Number(panel.querySelector("select")?.value ?? panel.dataset.component);
+    const found = cells(about, step, component, all), map = panel.querySelector(".map");
+    panel.querySelector("small").textContent = `own model: ${shares(found.kept)} on average`;
+    const common = {type: "heatmap", text: found.text, hovertemplate: "%{text}<extra></extra>", hoverongaps: false,
+      showscale: false, xgap: found.across.length > 60 ? 0 : 1, ygap: found.down.length > 60 ? 0 : 1};
+    const nothing = styled().getPropertyValue("--card").trim();
+    const data = [
+      {...common, z: found.others, colorscale: WEIGHTS, zmin: Math.log10(about.low), zmax: Math.log10(about.high)},
+      {...common, z: found.none, colorscale: [[0, nothing], [1, nothing]], zmin: 0, zmax: 1},
+      {...common, z: found.own, colorscale: OWN, zmin: 0, zmax: 1}];
+    const layout = coloured({margin: {l: 34, r: 4, t: 28, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
+      hoverlabel: {align: "left"},
+      xaxis: axis("learned from", found.across, about, [-0.5, found.across.length - 0.5]),
+      yaxis: axis("client", found.down, about, [found.down.length - 0.5, -0.5])});
+    layout.plot_bgcolor = styled().getPropertyValue("--blank").trim();
+    Plotly.react(map, data, layout, settings);
+  }
+}
+function played(id, button) {
+  const range = document.getElementById(id).querySelector('input[type="range"]');
+  if (button.timer) { clearInterval(button.timer); button.timer = null; button.textContent = "Play"; return; }
+  if (Number(range.value) === Number(range.max)) range.value = 0;
+  button.textContent = "Stop";
+  drawn(id);
+  button.timer = setInterval(() => {
+    range.value = Number(range.value) + 1;
+    drawn(id);
+    if (Number(range.value) === Number(range.max)) played(id, button);
+  }, 600);
+}
+for (const id of Object.keys(kin)) {
+  const place = document.getElementById(id);
+  for (const control of place.querySelectorAll("input, select")) control.addEventListener("input", () => drawn(id));
+  for (const button of place.querySelectorAll("button")) button.addEventListener("click", () => played(id, button));
+  drawn(id);
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Object.keys(kin).forEach(drawn));

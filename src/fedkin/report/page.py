@@ -1,0 +1,94 @@
+"""One HTML page that says what a run or a comparison found: the answer first, then the numbers, then the pictures.
+
+The page needs no other file: plotly.js lies in it once, and its content policy forbids loading anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+
+from plotly.offline import get_plotlyjs
+
+from fedkin.report import scripts
+from fedkin.report.charts.style import Figure
+from fedkin.report.html import Section
+from fedkin.report.sections.accuracies import accuracies
+from fedkin.report.sections.costs import costs
+from fedkin.report.sections.curves import curves
+from fedkin.report.sections.definitions import definitions
+from fedkin.report.sections.gains import gains
+from fedkin.report.sections.header import header
+from fedkin.report.sections.opinions import opinions
+from fedkin.report.sections.published import published
+from fedkin.report.sections.settings import settings
+from fedkin.report.sections.who_learns_from_whom import who_learns_from_whom
+from fedkin.report.sections.who_was_selected import who_was_selected
+from fedkin.report.sections.whose_updates_counted import whose_updates_counted
+from fedkin.report.study import Study, studied
+from fedkin.results import files
+
+SECTIONS = (
+    header,
+    published,
+    accuracies,
+    costs,
+    curves,
+    gains,
+    who_was_selected,
+    opinions,
+    whose_updates_counted,
+    who_learns_from_whom,
+    settings,
+    definitions,
+)
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def write(folder: Path) -> Path:
+    """Write `report.html` into the folder of a run or a comparison, finished or not; returns its path."""
+    path = folder / "report.html"
+    files.write(path, page(studied(folder)).encode())
+    return path
+
+
+def page(study: Study) -> str:
+    found = [section for section in (make(study) for make in SECTIONS) if section]
+    stores = merged(found)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<title>{escape(study.name)}: fedkin report</title>
+<style>{scripts.style()}</style>
+</head>
+<body>
+<main>
+{"".join(section.html for section in found)}
+</main>
+{"".join(store(name, texts) for name, texts in stores.items())}<script>{get_plotlyjs()}</script>
+<script>{scripts.script(list(stores))}</script>
+</body>
+</html>
+"""
+
+
+def merged(sections: list[Section]) -> dict[str, dict[str, str]]:
+    """What the scripts read, as JSON texts by id: first the figures, then the stores that these sections have."""
+    figures: dict[str, Figure] = {name: figure for section in sections for name, figure in section.figures.items()}
+    stores = {"figures": {name: json.dumps(figure, allow_nan=False) for name, figure in figures.items()}}
+    for section in sections:
+        for name, texts in section.data.items():
+            stores[name] = stores.get(name, {}) | dict(texts)
+    return {name: texts for name, texts in stores.items() if texts or name == "figures"}
+
+
+def store(id: str, texts: Mapping[str, str]) -> str:
+    """A script element that holds JSON by id."""
+    inner = ",".join(f"{json.dumps(name)}:{text}" for name, text in texts.items()).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{id}">{{{inner}}}</script>\n'

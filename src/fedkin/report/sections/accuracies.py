@@ -1,0 +1,75 @@
+"""Methods side by side: their accuracies, and how each fares against training alone."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from fedkin.report.html import Section, choice, note, titled
+from fedkin.report.methods_table import Column, methods_table
+from fedkin.report.study import AVERAGES, Study
+from fedkin.report.words import SHOWN, score
+
+STATISTICS = {"last": "last", "last10": "last 10", "best": "best", "validated": "by validation"}
+
+
+def accuracies(study: Study) -> Section:
+    scored = [values for s in study.summaries.values() for kind in s["accuracy"].values() for values in kind.values()]
+    options = {name: text for name, text in STATISTICS.items() if any(values[name] is not None for values in scored)}
+    several = any(len(entry.done) > 1 for entry in study.entries.values())
+    explained = ["Accuracies are means over seeds ± their standard deviation." if several else "Of one seed."]
+    explained += [last_ten(study)]
+    if study.against:
+        explained += ["Columns against alone are of the last round; only a tested win over training alone is marked."]
+    return Section(
+        titled(
+            "Methods side by side" if len(study.entries) > 1 else "Accuracy",
+            choice("statistic", "Rounds", options),
+            methods_table(study, columns(study), f'id="comparison" data-shows="{SHOWN}"'),
+            note(" ".join(explained)),
+        )
+    )
+
+
+def columns(study: Study) -> list[Column]:
+    found = [
+        accuracy_column(kind, average)
+        for kind in study.kinds
+        for average in (("micro",) if kind == "test" else AVERAGES)
+    ]
+    if study.against:
+        found += [share_column(study, word) for word in ("better", "worse")]
+        found.append(Column("against alone", "verdict", lambda name, _: verdict(study, name)))
+    return found
+
+
+def accuracy_column(kind: str, average: str) -> Column:
+    """Every statistic of a kind and average, of which the page shows the one that is chosen."""
+
+    def cell(_: str, summary: dict[str, Any]) -> str:
+        return "".join(f'<span class="{name}">{score(summary, kind, average, name)}</span>' for name in STATISTICS)
+
+    return Column(f"{kind}, %", average, cell)
+
+
+def share_column(study: Study, word: str) -> Column:
+    """The share of clients that are better, or worse, off than alone."""
+
+    def cell(name: str, _: dict[str, Any]) -> str:
+        return f"{100 * study.against[name][word]:.0f} %" if name in study.against else "-"
+
+    return Column("against alone", f"{word} off", cell)
+
+
+def verdict(study: Study, name: str) -> str:
+    """The verdict on a method. Only a win is marked."""
+    text = escape(study.against[name]["verdict"]) if name in study.against else "-"
+    return f'<b class="win">{text}</b>' if name in study.winners else text
+
+
+def last_ten(study: Study) -> str:
+    """Which rounds 'last 10' means here. If few rounds are scored, these go far back."""
+    rounds = study.scored_rounds[-10:]
+    if not rounds:
+        return ""
+    return f"'Last 10' here is the mean of {len(rounds)} scored rounds, from {rounds[0]} to {rounds[-1]}."

@@ -1,0 +1,46 @@
+"""The top of the page: the answer, what must be known to judge it, and what was run."""
+
+from __future__ import annotations
+
+from html import escape
+
+from fedkin.report.html import Section
+from fedkin.report.study import Study
+from fedkin.report.words import cautions, headline, lede
+
+
+def header(study: Study) -> Section:
+    said = "".join(f"<p>{escape(text)}</p>" for text in lede(study))
+    warned = "".join(f'<p class="caution">{escape(text)}</p>' for text in cautions(study))
+    facts = "".join(
+        f"<div><dt>{escape(k)}</dt><dd>{escape(v)}<small>{escape(more)}</small></dd></div>"
+        for k, (v, more) in what_was_run(study).items()
+    )
+    return Section(
+        f'<header><p class="name">fedkin report · {escape(study.name)}</p><h1>{escape(headline(study))}</h1>'
+        f'<div class="lede">{said}</div>{warned}<dl class="facts">{facts}</dl></header>\n'
+    )
+
+
+def what_was_run(study: Study) -> dict[str, tuple[str, str]]:
+    """What was run: a word or a number, and a little more in small print."""
+    about, resolved = study.experiment, study.experiment["resolved"]
+    data = about["data"]
+    partition = data.get("partition") or resolved.get("source", {}).get("partition")
+    small = [
+        f"{word}: {said}" for word, said in (("partition", partition), ("irrelevant", data.get("irrelevant"))) if said
+    ]
+    sizes = study.clients.get("train")
+    seeds = list(dict.fromkeys(trial.seed for trial in study.trials))
+    every = resolved["evaluate_every"]
+    return {
+        "Data": (str(data.get("name", data.get("given"))), "; ".join(small)),
+        "Clients": (f"{resolved['clients']:,}", f"{min(sizes):,} to {max(sizes):,} training samples" if sizes else ""),
+        "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
+        "Rounds": (f"{max(trial.asked for trial in study.trials):,}", ""),
+        "Seeds": (f"{len(seeds)}", ", ".join(map(str, seeds))),
+        "Scored": (
+            "every round" if every == 1 else f"every {every} rounds",
+            "" if every == 1 else "and after the last",
+        ),
+    }
