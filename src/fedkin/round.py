@@ -63,9 +63,7 @@ def survey(method: Method, task: Task, engine: Engine, state: State, sent: Sent)
     return replace(state, select=observed)
 
 
-def play(
-    method: Method, task: Task, engine: Engine, state: State, watcher: Watcher | None = None
-) -> tuple[State, Log]:
+def play(method: Method, task: Task, engine: Engine, state: State, watcher: Watcher | None = None) -> tuple[State, Log]:
     """Play one round and return the server's new state and the log of the round."""
     select, train, keep, collaborate = method.select, method.train, method.keep, method.collaborate
     r, seed, log = state.round + 1, task.seed, Log(state.round + 1)

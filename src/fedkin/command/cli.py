@@ -177,10 +177,10 @@ def show(found: Comparison, as_json: bool, screen: Console) -> None:
     if as_json:
         sys.stdout.write(json.dumps(found.summary, indent=2) + "\n")
     else:
-        table = terminal.summary_table(found.summary)
+        several, preset = "methods" in found.summary, found.summary.get("preset")
+        table = terminal.comparison_table(found.summary) if several else terminal.accuracy_table(found.summary)
         wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
-        shown = terminal.published(found.summary["preset"]) if "preset" in found.summary else table
-        Console(width=wide).print(shown)
+        Console(width=wide).print(table if preset is None else terminal.preset_table(preset))
     page = write_report(found.folder.path, screen)
     end = f", its report is {page}" if page else ""
     screen.print(f"The run is in {found.folder.path}{end}", highlight=False, soft_wrap=True)
@@ -203,7 +203,9 @@ def methods() -> None:
     table = Table("method", "select", "train", "keep", "collaborate", box=None, pad_edge=False)
     for name in METHODS:
         method: Method = named(name)
-        table.add_row(name, *(changed_fields(getattr(method, part)) for part in ("select", "train", "keep", "collaborate")))
+        table.add_row(
+            name, *(changed_fields(getattr(method, part)) for part in ("select", "train", "keep", "collaborate"))
+        )
     console = Console(width=max(WIDTH, Console().width))
     console.print(table)
     console.print("Change a field with --set, as in: fedkin run fedavg --set train.eta=0.1 --set select.fraction=0.2")

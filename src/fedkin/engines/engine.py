@@ -42,7 +42,9 @@ class Engine(Protocol):
     chunk: int  # how many clients train at once; recorded, because it decides the last digits
     splits: tuple[Split, ...]  # which splits the clients have samples in
     has_common_test: bool  # whether there is a test set that belongs to no client
-    irrelevant: Tensor | None  # (n,) bool: which clients are irrelevant, where the scenario knows it; for the record only
+    irrelevant: (
+        Tensor | None
+    )  # (n,) bool: which clients are irrelevant, where the scenario knows it; for the record only
 
     def task(self, rounds: int) -> Task:
         """Return what the server knows of the problem in a run of so many rounds."""

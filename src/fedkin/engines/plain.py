@@ -45,7 +45,9 @@ class Plain(Simulation):
         steps, rate = int(work.steps[i]), part.rate(round)
         for step in range(steps):
             some = [
-                tree.row(self.batching.batch(work, step * part.batches_per_step + b, slice(i, i + 1), self.network, part), 0)
+                tree.row(
+                    self.batching.batch(work, step * part.batches_per_step + b, slice(i, i + 1), self.network, part), 0
+                )
                 for b in range(part.batches_per_step)
             ]
             carry = part.step(carry, tuple(some), self.network, rate)

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from fedkin.data import Data
-from fedkin.runs.experiment import Experiment
 from fedkin.methods.adafl import adafl, attn, dyn_fedavg
 from fedkin.methods.fedavg import fedavg
 from fedkin.parts import Method
 from fedkin.presets.preset import Preset, Target
+from fedkin.runs.experiment import Experiment
 from fedkin.select import Uniform
 from fedkin.train import SGD
 

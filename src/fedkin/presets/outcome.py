@@ -7,20 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.compare import Arm
 from fedkin.presets.preset import STATISTICS, Preset, Target
-from fedkin.results import metrics
-from fedkin.results.record import Run
+from fedkin.runs import metrics
+from fedkin.runs.run import Run
 
 Outcome = dict[str, Any]
 
 
-def outcome(preset: Preset, plan: list[Arm]) -> Outcome:
+def outcome(preset: Preset, runs: Mapping[str, list[Run]]) -> Outcome:
     """For every row its accuracies over the seeds, how steady it was, and in which round and after how many uploads it
     reached each target (None if it did not). Accuracies are fractions."""
-    runs: dict[str, list[Run]] = {}
-    for arm in plan:
-        runs.setdefault(arm.experiment.method.name, []).append(Run(arm.folder))
     rows = {name: row_outcome(preset, name, of) for name, of in runs.items()}
     about = {"name": preset.name, "about": preset.about, "note": preset.note, "kind": preset.kind}
     return about | {"rows": rows, "targets": [target_outcome(preset, target, rows, runs) for target in preset.targets]}
@@ -52,14 +48,16 @@ def mean_and_std(values: list[float | None]) -> dict[str, float | None]:
     }
 
 
-def target_outcome(preset: Preset, target: Target, rows: Mapping[str, Outcome], runs: dict[str, list[Run]]) -> Outcome:
+def target_outcome(
+    preset: Preset, target: Target, rows: Mapping[str, Outcome], runs: Mapping[str, list[Run]]
+) -> Outcome:
     """One target: its accuracy, and when each row reached it, seed by seed."""
     accuracy = target.value + (rows[target.over]["last10"]["mean"] if target.over else 0.0)
     result: Outcome = {"accuracy": accuracy, "value": target.value, "over": target.over, "rows": {}}
     for name, of in runs.items():
         seeds: Outcome = {"rounds": [], "uploads": []}
         for run in of:
-            lines = run.rounds()
+            lines = run.rounds
             values = metrics.every_round(lines, preset.kind, "micro")
             seeds["rounds"].append(metrics.rounds_to(accuracy, values))
             seeds["uploads"].append(metrics.cost_to(accuracy, values, [line["uploads"] for line in lines]))

@@ -8,7 +8,8 @@ from html import escape
 
 from fedkin.report.charts.style import Figure, Style
 from fedkin.report.charts.style import styles as styles_of
-from fedkin.report.study import LOCAL, Study
+from fedkin.report.study import Study
+from fedkin.runs.verdict import LOCAL
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def edge(columns: list[Column], i: int) -> str:
 
 
 def row(study: Study, entry: Entry, columns: list[Column]) -> str:
-    done, total = len(entry.done), len(entry.trials)
+    done, total = len(entry.done), len(entry.runs)
     some = f" <small>{done} of {total} seeds</small>" if 0 < done < total else ""
     head = f'<th scope="row">{chip(study, entry.name)}{some}</th>'
     if entry.summary is None:

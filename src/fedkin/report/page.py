@@ -28,7 +28,7 @@ from fedkin.report.sections.who_learns_from_whom import who_learns_from_whom
 from fedkin.report.sections.who_was_selected import who_was_selected
 from fedkin.report.sections.whose_updates_counted import whose_updates_counted
 from fedkin.report.study import Study, studied
-from fedkin.results import files
+from fedkin.runs.folder import CommandFolder
 
 SECTIONS = (
     header,
@@ -49,9 +49,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 
 def write(folder: Path) -> Path:
     """Write `report.html` into the folder of a run or a comparison, finished or not; returns its path."""
-    path = folder / "report.html"
-    files.write(path, page(studied(folder)).encode())
-    return path
+    return CommandFolder(folder).write_page(page(studied(folder)))
 
 
 def page(study: Study) -> str:

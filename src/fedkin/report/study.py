@@ -1,5 +1,4 @@
-"""What lies in the folder of a run or a comparison, finished or not. The report reads run folders only here and in
-`trial.py`."""
+"""What lies in the folder of a run or a comparison, finished or not."""
 
 from __future__ import annotations
 
@@ -10,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.compare import LOCAL, stored_arms
 from fedkin.errors import require
-from fedkin.parts import KINDS
-from fedkin.report.findings.participation import Participation
-from fedkin.report.trial import StoredRun, Trial
-from fedkin.results import files
-from fedkin.results.metrics import AVERAGES, TAIL, merged
-
-__all__ = ["AVERAGES", "LOCAL", "TAIL", "Entry", "Study", "Trial", "Values", "studied"]
+from fedkin.evaluate import KINDS
+from fedkin.report.findings.participation import Participation, participation_of
+from fedkin.runs.folder import CommandFolder
+from fedkin.runs.metrics import merged
+from fedkin.runs.run import Run
+from fedkin.runs.verdict import LOCAL, gain
 
 Values = dict[int, list[float]]  # round -> a value a seed
 
@@ -28,41 +25,41 @@ class Entry:
     """One method with all its seeds."""
 
     name: str
-    trials: tuple[Trial, ...]
+    runs: tuple[Run, ...]
 
     @cached_property
-    def done(self) -> list[Trial]:
-        return [trial for trial in self.trials if trial.summary is not None]
+    def done(self) -> list[Run]:
+        return [run for run in self.runs if run.finished]
 
     @cached_property
     def summary(self) -> dict[str, Any] | None:
         """The numbers over the finished seeds."""
-        return merged([trial.summary for trial in self.done if trial.summary]) if self.done else None
+        return merged([run.summary for run in self.done]) if self.done else None
 
     @property
-    def drawn(self) -> Trial | None:
+    def drawn(self) -> Run | None:
         """The first seed that has played a round: pictures of single rounds show this one."""
-        return next((trial for trial in self.trials if trial.participation), None)
+        return next((run for run in self.runs if run.rounds), None)
 
     def accuracies(self, kind: str, average: str) -> Values:
         """Accuracies by round, of the finished seeds or, if there are none, of those begun. A round that one of these
         seeds does not have is left out, because a mean over fewer seeds would jump."""
         found = []
-        for trial in self.done or self.trials:
-            points = {line["round"]: line["accuracy"].get(kind, {}).get(average) for line in trial.scored}
+        for run in self.done or self.runs:
+            points = {line["round"]: line["accuracy"].get(kind, {}).get(average) for line in run.scored}
             found.append({r: value for r, value in points.items() if value is not None})
         return in_common(found)
 
     def numbers(self, part: str, word: str) -> Values:
         """A number that a part writes down by round ('collaborate', 'self_weight'), of the same seeds and rounds."""
-        seeds = [[line for line in trial.lines if part in line] for trial in self.done or self.trials]
+        seeds = [[line for line in run.rounds if part in line] for run in self.done or self.runs]
         return in_common([{x["round"]: x[part][word] for x in s if word in x[part]} for s in seeds])
 
     @cached_property
     def selected(self) -> np.ndarray:
         """The share of rounds in which each client was selected, mean over finished seeds, or those begun."""  # (n,)
-        known = [trial.participation for trial in self.done or self.trials]
-        mean: np.ndarray = np.mean([one.selected / one.rounds for one in known if one], axis=0)
+        known = [run for run in self.done or self.runs if run.rounds]
+        mean: np.ndarray = np.mean([run.participation["selected"] / len(run.rounds) for run in known], axis=0)
         return mean
 
 
@@ -84,12 +81,12 @@ class Study:
         return self.folder.resolve().name
 
     @property
-    def trials(self) -> list[Trial]:
-        return [trial for entry in self.entries.values() for trial in entry.trials]
+    def runs(self) -> list[Run]:
+        return [run for entry in self.entries.values() for run in entry.runs]
 
     @property
-    def begun(self) -> list[Trial]:
-        return [trial for trial in self.trials if trial.begun]
+    def begun(self) -> list[Run]:
+        return [run for run in self.runs if run.begun]
 
     @property
     def experiment(self) -> dict[str, Any]:
@@ -98,13 +95,13 @@ class Study:
     @cached_property
     def clients(self) -> dict[str, Any]:
         """Names, and the numbers of samples where they were written down."""
-        return next((trial for trial in self.begun if trial.lists_clients), self.begun[0]).clients
+        return next((run for run in self.begun if run.lists_clients), self.begun[0]).about_clients
 
     @cached_property
-    def drawn(self) -> dict[str, tuple[Trial, Participation]]:
+    def drawn(self) -> dict[str, tuple[Run, Participation]]:
         """For every method that has played a round: the seed that is drawn, and who took part in it."""
         found = {name: entry.drawn for name, entry in self.entries.items()}
-        return {name: (trial, trial.participation) for name, trial in found.items() if trial and trial.participation}
+        return {name: (run, participation_of(run)) for name, run in found.items() if run}
 
     @cached_property
     def summaries(self) -> dict[str, dict[str, Any]]:
@@ -113,13 +110,12 @@ class Study:
 
     @cached_property
     def finished(self) -> bool:
-        return all(trial.summary is not None for trial in self.trials)
+        return all(run.finished for run in self.runs)
 
     @cached_property
     def stored(self) -> dict[str, Any]:
         """The summary above the runs; empty if there is none."""
-        path = self.folder / "summary.json"
-        return dict(files.read_json(path)) if path.exists() else {}
+        return CommandFolder(self.folder).summary()
 
     @property
     def cautions(self) -> list[str]:
@@ -134,7 +130,7 @@ class Study:
     @cached_property
     def kinds(self) -> list[str]:
         """The kinds of accuracy that any method has, in the order of the table."""
-        found = [line["accuracy"] for trial in self.trials for line in trial.scored[-1:]]
+        found = [line["accuracy"] for run in self.runs for line in run.scored[-1:]]
         return [kind for kind in KINDS if any(kind in accuracy for accuracy in found)]
 
     @property
@@ -145,8 +141,8 @@ class Study:
     @property
     def scored_rounds(self) -> list[int]:
         """The scored rounds of the first finished run."""
-        trial = next((entry.done[0] for entry in self.entries.values() if entry.done), None)
-        return [line["round"] for line in trial.scored] if trial else []
+        run = next((entry.done[0] for entry in self.entries.values() if entry.done), None)
+        return [line["round"] for line in run.scored] if run else []
 
     @cached_property
     def against(self) -> dict[str, Any]:
@@ -168,7 +164,7 @@ class Study:
         """Post accuracy minus Local's, by method; a row a seed that both finished in as many rounds."""  # (seeds, n)
         if LOCAL not in self.entries:
             return {}
-        alone = {(trial.seed, trial.reached): trial for trial in self.entries[LOCAL].done}
+        alone = {(run.seed, run.reached): run for run in self.entries[LOCAL].done}
         result = {}
         for name, entry in self.entries.items():
             scored = name != LOCAL and entry.summary and "post" in entry.summary["accuracy"]
@@ -178,27 +174,16 @@ class Study:
         return {name: gains for name, gains in result.items() if not np.isnan(gains).all()}
 
 
-def gain(theirs: Trial, local: Trial) -> np.ndarray:
-    """Each client's last `post` accuracy minus what it reaches alone; nan for irrelevant clients."""  # (n,)
-    gained: np.ndarray = theirs.post - local.post
-    irrelevant = theirs.clients.get("irrelevant")
-    return gained if irrelevant is None else np.where(irrelevant, np.nan, gained)
-
-
 def studied(folder: Path) -> Study:
-    """The study of a folder. Runs that its plan names and that have not begun are in it too."""
-    begun = stored_arms(folder)
+    """Return the study of a folder. Runs that its plan names and that have not begun are in it too."""
+    place = CommandFolder(folder)
+    begun = place.runs()
     require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
-    if begun != [folder] and (folder / "plan.json").exists():
-        planned = files.read_json(folder / "plan.json")["arms"]
-        found = [(e["method"]["name"], e["seed"], e["rounds"]) for e in planned]
-        trials = [
-            (name, Trial(seed, StoredRun(folder / name / f"seed-{seed}"), rounds)) for name, seed, rounds in found
-        ]
+    if begun[0].path != folder and place.planned:
+        planned = [(e["method"]["name"], e["seed"], e["rounds"]) for e in place.plan()["arms"]]
+        runs = [(name, Run(place.run(name, seed).path, asked, seed)) for name, seed, asked in planned]
     else:
-        runs = [StoredRun(path) for path in begun]
-        about = [run.experiment for run in runs]
-        trials = [(e["method"]["name"], Trial(e["seed"], run, e["rounds"])) for run, e in zip(runs, about, strict=True)]
-        trials.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))
-    names = dict.fromkeys(name for name, _ in trials)
-    return Study(folder, {name: Entry(name, tuple(t for other, t in trials if other == name)) for name in names})
+        runs = [(run.method, run) for run in (Run(one.path) for one in begun)]
+        runs.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))
+    names = dict.fromkeys(name for name, _ in runs)
+    return Study(folder, {name: Entry(name, tuple(run for other, run in runs if other == name)) for name in names})

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fedkin.parts import KINDS
+from fedkin.evaluate import KINDS
 from fedkin.presets.outcome import Outcome
 from fedkin.report import preset_tables
 from fedkin.report.formats import percent

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from fedkin.report.formats import percent, points
-from fedkin.report.study import LOCAL, Study
-from fedkin.report.trial import Trial
+from fedkin.report.study import Study
+from fedkin.runs.run import Run
+from fedkin.runs.verdict import LOCAL
 
 SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
 FEW = 3  # seeds below which a spread says little
@@ -68,7 +69,7 @@ def ranked(study: Study) -> list[str]:
 
 def headline(study: Study) -> str:
     """The answer in one sentence. It calls a method better only if the verdict does."""
-    order, total = ranked(study), len(study.trials)
+    order, total = ranked(study), len(study.runs)
     if not study.finished:
         return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
     if not study.against:
@@ -113,7 +114,7 @@ def lede(study: Study) -> list[str]:
 def called(study: Study, name: str) -> str:
     """A method's name in a sentence, with its number of finished seeds if some are missing."""
     entry = study.entries[name]
-    some = f" ({len(entry.done)} of {len(entry.trials)} seeds)" if len(entry.done) < len(entry.trials) else ""
+    some = f" ({len(entry.done)} of {len(entry.runs)} seeds)" if len(entry.done) < len(entry.runs) else ""
     return ("training alone" if name == LOCAL else name) + some
 
 
@@ -137,7 +138,7 @@ def against_alone(study: Study, name: str) -> str:
 def cautions(study: Study) -> list[str]:
     """What a reader must not overlook."""
     said = []
-    late = [(name, trial) for name, entry in study.entries.items() for trial in entry.trials if not trial.summary]
+    late = [(name, run) for name, entry in study.entries.items() for run in entry.runs if not run.finished]
     if late:
         at = [f"{name} seed {t.seed} ({how_far(t)})" for name, t in late]
         said.append(f"Unfinished: {', '.join(at)}. Numbers are of finished seeds only, and there is no verdict yet.")
@@ -151,14 +152,14 @@ def cautions(study: Study) -> list[str]:
     return said + study.cautions
 
 
-def how_far(trial: Trial) -> str:
+def how_far(run: Run) -> str:
     """How many of its rounds a run has played."""
-    return f"round {trial.reached} of {trial.asked}" if trial.reached else "not begun"
+    return f"round {run.reached} of {run.asked}" if run.reached else "not begun"
 
 
-def unfinished(trial: Trial) -> str:
+def unfinished(run: Run) -> str:
     """A sentence on a run that is drawn though it is not finished; nothing if it is finished."""
-    return f"That seed is unfinished ({how_far(trial)})." if trial.summary is None else ""
+    return f"That seed is unfinished ({how_far(run)})." if not run.finished else ""
 
 
 def joined(sentences: Iterable[str]) -> str:

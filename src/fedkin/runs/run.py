@@ -29,15 +29,20 @@ class Run:
     """A run as it lies in its folder, finished or not. Every file is read when it is first asked for, and once.
 
     A run that was played without a folder has the same properties, from memory: they are handed over as `known`.
-    `asked` is the number of rounds that the run is to have; by default that of its experiment.
+    `asked` is the number of rounds that the run is to have, and `seed` its seed; by default those of its experiment.
     """
 
     def __init__(
-        self, folder: Path | str | None = None, asked: int | None = None, known: Mapping[str, Any] | None = None
+        self,
+        folder: Path | str | None = None,
+        asked: int | None = None,
+        seed: int | None = None,
+        known: Mapping[str, Any] | None = None,
     ):
         self.path = None if folder is None else Path(folder)
+        said = {"asked": asked, "seed": seed}
         self.__dict__.update(known or {})
-        self.__dict__.update({} if asked is None else {"asked": asked})
+        self.__dict__.update({name: value for name, value in said.items() if value is not None})
 
     def __repr__(self) -> str:
         return f"Run({str(self.path) if self.path else 'in memory'}: {self.name})"
@@ -58,7 +63,7 @@ class Run:
     def method(self) -> str:
         return str(self.experiment["method"]["name"])
 
-    @property
+    @cached_property
     def seed(self) -> int:
         return int(self.experiment["seed"])
 
@@ -83,6 +88,11 @@ class Run:
         stored = self.folder.clients()
         known = {key: value for key, value in stored.items() if isinstance(value, list) and len(value) == self.n}
         return {"names": [str(i) for i in range(self.n)]} | known
+
+    @property
+    def lists_clients(self) -> bool:
+        """Whether more than the clients' number is written down."""
+        return bool(self.folder.clients())
 
     # what has come out
 
@@ -157,9 +167,8 @@ class Run:
         kinds = self.scored[-1]["accuracy"] if self.scored else {}
         return {kind: self.accuracy(kind)[-1] for kind in kinds if "/" not in kind and kind != "test"}
 
-    @cached_property
     def kin(self) -> dict[int, Kin]:
-        """Who learned from whom, by round."""
+        """Return who learned from whom, by round. It may be large, so it is read anew each time."""
         found, start = {}, "weights/"
         for round, tensors in self.folder.pictures("kin").items():
             weights = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fedkin.report.findings.participation import Participation, mean_of
-from fedkin.report.trial import Trial
+from fedkin.runs.run import Run
 
 BARS = 500  # clients up to which each has a bar; more are drawn as groups of clients
 POINTS = 400  # rounds up to which the filter's quality is drawn as it is; of more, means are drawn
@@ -57,11 +57,11 @@ class Filtering:
         return self.clients.irrelevant[ids[replied]], kept[replied] == 0
 
 
-def filtering_of(trial: Trial, clients: Participation) -> Filtering | None:
+def filtering_of(run: Run, clients: Participation) -> Filtering | None:
     """None if every update counted and no filter gave a divergence."""
-    found = {r: scaled(values.astype(float)) for r, values in trial.marks("keep", "divergence").items()}
+    found = {r: scaled(values.astype(float)) for r, values in run.marks("keep", "divergence").items()}
     known = {r: values for r, values in found.items() if np.isfinite(values).any()}
-    quality = {line["round"]: line["filter"] for line in trial.lines if line.get("filter")}
+    quality = {line["round"]: line["filter"] for line in run.rounds if line.get("filter")}
     return Filtering(clients, known, quality) if known or clients.left_out.any() else None
 
 

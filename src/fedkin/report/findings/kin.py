@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.parts import Kin
+from fedkin.messages import Kin
 from fedkin.report.study import Entry
-from fedkin.report.trial import Trial
+from fedkin.runs.run import Run
 
 
 @dataclass(frozen=True)
 class Kinship:
     """The mixtures of one run, in the rounds in which they were stored."""
 
-    trial: Trial
+    run: Run
     stored: dict[int, Kin]
 
     @property
     def clients(self) -> dict[str, Any]:
-        return self.trial.clients
+        return self.run.about_clients
 
     @cached_property
     def labels(self) -> np.ndarray | None:
@@ -55,7 +55,7 @@ class Kinship:
     @property
     def word(self) -> str:
         """What a component is called."""
-        found = self.trial.experiment["method"].get("collaborate", {}).get("granularity")
+        found = self.run.experiment["method"].get("collaborate", {}).get("granularity")
         return found if found in ("layer", "tensor") else "component"
 
     def title(self, component: str) -> str:
@@ -69,9 +69,9 @@ class Kinship:
 
 def kinship(entry: Entry) -> Kinship | None:
     """The first seed of a method that stored mixtures; None if the method gives clients no mixtures of their own."""
-    for trial in entry.trials:
-        if stored := trial.kin():
-            return Kinship(trial, stored)
+    for run in entry.runs:
+        if run.begun and (stored := run.kin()):
+            return Kinship(run, stored)
     return None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedkin.parts import NEIGHBOUR, Kin
+from fedkin.messages import NEIGHBOUR, Kin
 from fedkin.report import formats
 from fedkin.report.findings.kin import Kinship, own_and_others, own_column
 

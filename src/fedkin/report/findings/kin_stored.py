@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.parts import Kin
+from fedkin.messages import Kin
 from fedkin.report.findings.kin import Kinship, own_and_others
 
 STEPS = 30  # rounds on a slider; more are hard to hit

@@ -9,6 +9,8 @@ from html import escape
 
 import numpy as np
 
+from fedkin.runs.run import Run
+
 
 @dataclass(frozen=True)
 class Participation:
@@ -102,3 +104,11 @@ def mean_of(values: np.ndarray, axis: int | None = None) -> np.ndarray:
     known = ~np.isnan(values)
     count = known.sum(axis)
     return np.where(count > 0, np.where(known, values, 0).sum(axis) / np.maximum(count, 1), np.nan)
+
+
+def participation_of(run: Run) -> Participation:
+    """Return who took part in which round of a run. `kept` is None where the method sends nothing, or where an older
+    version wrote the run and did not write it down."""
+    sends = any(line["replied"] for line in run.rounds)
+    about = run.about_clients
+    return Participation(about["names"], about.get("irrelevant"), run.selected, run.kept if sends else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedkin.report.findings.participation import Participation
-from fedkin.report.trial import Trial
+from fedkin.runs.run import Run
 
 WIDE = 20  # the largest score over the smallest, from which the scale is logarithmic
 
@@ -51,10 +51,10 @@ class Scores:
         return low > 0 and high >= WIDE * low
 
 
-def scores_of(trial: Trial, clients: Participation) -> Scores | None:
+def scores_of(run: Run, clients: Participation) -> Scores | None:
     """None if the selection gives no scores."""
-    found = trial.marks("select", "score")
-    scale = scale_of(str(trial.experiment["method"]["select"]["is"]), clients.n)
+    found = run.marks("select", "score")
+    scale = scale_of(str(run.experiment["method"]["select"]["is"]), clients.n)
     known = {r: np.where(np.isfinite(found[r]), found[r] / scale.unit, np.nan) for r in sorted(found)}
     known = {r: values for r, values in known.items() if not np.isnan(values).all()}
     return Scores(clients, scale, list(known), np.stack(list(known.values()))) if known else None

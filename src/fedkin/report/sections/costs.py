@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedkin.parts import KINDS
+from fedkin.evaluate import KINDS
 from fedkin.report.formats import percent, size
 from fedkin.report.html import Section, note, titled
 from fedkin.report.methods_table import Column, methods_table
-from fedkin.report.study import TAIL, Study
+from fedkin.report.study import Study
 from fedkin.report.words import listed
+from fedkin.runs.metrics import TAIL
 
 
 def costs(study: Study) -> Section | None:

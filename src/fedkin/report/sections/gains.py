@@ -10,8 +10,9 @@ from fedkin.report.charts.gains import common_span, gains_by_size, sorted_gains
 from fedkin.report.charts.style import DOTS, drawn_places
 from fedkin.report.formats import points
 from fedkin.report.html import Section, chart, chip, note, titled
-from fedkin.report.study import LOCAL, Entry, Study
+from fedkin.report.study import Entry, Study
 from fedkin.report.words import against_alone, by_size
+from fedkin.runs.verdict import LOCAL
 
 TITLE = "Is it worth joining?"
 LISTED = 2000  # clients up to which the page has a table of them

@@ -31,13 +31,13 @@ def what_was_run(study: Study) -> dict[str, tuple[str, str]]:
         f"{word}: {said}" for word, said in (("partition", partition), ("irrelevant", data.get("irrelevant"))) if said
     ]
     sizes = study.clients.get("train")
-    seeds = list(dict.fromkeys(trial.seed for trial in study.trials))
+    seeds = list(dict.fromkeys(run.seed for run in study.runs))
     every = resolved["evaluate_every"]
     return {
         "Data": (str(data.get("name", data.get("given"))), "; ".join(small)),
         "Clients": (f"{resolved['clients']:,}", f"{min(sizes):,} to {max(sizes):,} training samples" if sizes else ""),
         "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
-        "Rounds": (f"{max(trial.asked for trial in study.trials):,}", ""),
+        "Rounds": (f"{max(run.asked for run in study.runs):,}", ""),
         "Seeds": (f"{len(seeds)}", ", ".join(map(str, seeds))),
         "Scored": (
             "every round" if every == 1 else f"every {every} rounds",

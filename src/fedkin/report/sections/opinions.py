@@ -14,15 +14,15 @@ from fedkin.report.findings.scores import Scores, scores_of
 from fedkin.report.formats import significant
 from fedkin.report.html import Section, chart, chip, note, styles, titled
 from fedkin.report.study import Study
-from fedkin.report.trial import Trial
 from fedkin.report.words import joined, unfinished
+from fedkin.runs.run import Run
 
 TRENDS = {"entropy": "entropy, 1 if all scores are equal", "max_min": "largest score over smallest"}
 
 
 def opinions(study: Study) -> Section | None:
     """A panel a method whose selection gives scores; None if there is none."""
-    every = {name: (trial, found) for name, (trial, one) in study.drawn.items() if (found := scores_of(trial, one))}
+    every = {name: (run, found) for name, (run, one) in study.drawn.items() if (found := scores_of(run, one))}
     if not every:
         return None
     meanings = {found.scale.meaning for _, found in every.values()}
@@ -32,7 +32,7 @@ def opinions(study: Study) -> Section | None:
     return Section(html, {id: figure for one in panels for id, figure in one.figures.items()})
 
 
-def panel(study: Study, name: str, i: int, trial: Trial, found: Scores, explained: bool) -> Section:
+def panel(study: Study, name: str, i: int, run: Run, found: Scores, explained: bool) -> Section:
     """One method; it says what its scores mean unless the section has `explained` them."""
     colour, _ = styles(study)[name]
     figures: dict[str, Figure] = {f"scores-{i}": scores(found, colour)}
@@ -46,7 +46,7 @@ def panel(study: Study, name: str, i: int, trial: Trial, found: Scores, explaine
         f"<article><h3>{chip(study, name)}</h3><p>{escape(said)}</p>"
         f"{chart(f'scores-{i}', f'{name}: {found.scale.title}, over the rounds')}"
         + (f'<div class="pair">{"".join(places)}</div>' if places else "")
-        + f"{note(remarks(trial, found))}</article>"
+        + f"{note(remarks(run, found))}</article>"
     )
     return Section(html, figures)
 
@@ -63,9 +63,9 @@ def spoken(found: Scores) -> str:
     return text
 
 
-def remarks(trial: Trial, found: Scores) -> str:
+def remarks(run: Run, found: Scores) -> str:
     several = len(found.rounds)
-    said = [f"Seed {trial.seed}; scores of {several} round{'s' if several > 1 else ''} were kept.", unfinished(trial)]
+    said = [f"Seed {run.seed}; scores of {several} round{'s' if several > 1 else ''} were kept.", unfinished(run)]
     if found.clients.n > EACH:
         said.append("Thick: the median; band: the middle 80 % of the clients; dotted: the least and the largest.")
     return joined([*said, "The scale is logarithmic." if found.wide else ""])

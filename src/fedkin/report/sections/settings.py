@@ -13,7 +13,7 @@ def settings(study: Study) -> Section:
     """The resolved experiment of each method, of its first seed that has begun."""
     blocks = []
     for name, entry in study.entries.items():
-        begun = [trial for trial in entry.trials if trial.begun]
+        begun = [run for run in entry.runs if run.begun]
         if begun:
             text = escape(json.dumps(begun[0].experiment, indent=2))
             seed = f"<small>as run with seed {begun[0].seed}</small>"

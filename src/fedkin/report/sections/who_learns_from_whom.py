@@ -68,7 +68,7 @@ def spoken(one: Kinship) -> str:
     """What the weights mean, and in which rounds."""
     first, last = one.late[0], one.late[-1]
     when = f"round {last}" if first == last else f"rounds {first} to {last}"
-    return f"{' '.join(sentences(one))} (Seed {one.trial.seed}, {when}.)"
+    return f"{' '.join(sentences(one))} (Seed {one.run.seed}, {when}.)"
 
 
 def drawing(one: Kinship, stored: StoredKin, place: str) -> str:
@@ -130,9 +130,9 @@ def remarks(entry: Entry, one: Kinship, stored: StoredKin) -> str:
     by_number = "Clients are ordered by number, since their classes were not written down."
     return joined(
         [
-            f"The map is of seed {one.trial.seed}." if stored.text else "",
-            unfinished(one.trial),
-            "The lines are means over seeds." if len(entry.done or entry.trials) > 1 else "",
+            f"The map is of seed {one.run.seed}." if stored.text else "",
+            unfinished(one.run),
+            "The lines are means over seeds." if len(entry.done or entry.runs) > 1 else "",
             (by_number if one.labels is None else by_class) if stored.text else "",
             stored.note,
         ]

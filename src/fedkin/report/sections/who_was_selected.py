@@ -15,11 +15,11 @@ from fedkin.report.findings.participation import Participation
 from fedkin.report.formats import share as percent
 from fedkin.report.html import Section, chart, choice, note, styles, titled
 from fedkin.report.study import Study
-from fedkin.report.trial import Trial
 from fedkin.report.words import joined, listed, unfinished
+from fedkin.runs.run import Run
 
 TITLE = "Who was selected"
-Drawn = dict[str, tuple[Trial, Participation]]
+Drawn = dict[str, tuple[Run, Participation]]
 
 
 def who_was_selected(study: Study) -> Section | None:
@@ -55,9 +55,9 @@ def round_by_round(drawn: Drawn) -> Section:
     """The map of clients against rounds, of the method that is chosen."""
     side = min(rounds_map.SIDE, isqrt(rounds_map.BUDGET // len(drawn)))
     texts, stored = [], {}
-    for i, (name, (trial, one)) in enumerate(drawn.items()):
+    for i, (name, (run, one)) in enumerate(drawn.items()):
         found = rounds_map.rounds_map(one, side)
-        texts.append({"said": spoken(name, one), "note": remarks(trial, one, found.note)})
+        texts.append({"said": spoken(name, one), "note": remarks(run, one, found.note)})
         stored[str(i)] = json.dumps(texts[-1] | found.stored, allow_nan=False, separators=(",", ":"))
     options = {str(i): name for i, name in enumerate(drawn)}
     lost = any(one.lost for _, one in drawn.values())
@@ -124,7 +124,7 @@ def outcome(one: Participation) -> str:
     return said + (f"; {never}." if missing else ".")
 
 
-def remarks(trial: Trial, one: Participation, drawn_together: str) -> str:
+def remarks(run: Run, one: Participation, drawn_together: str) -> str:
     order = "Clients are in the order of their numbers"
     last = f"{order}." if one.irrelevant is None else f"{order}, the irrelevant ones at the bottom."
-    return joined([f"Seed {trial.seed}.", drawn_together, unfinished(trial), last])
+    return joined([f"Seed {run.seed}.", drawn_together, unfinished(run), last])

@@ -11,16 +11,16 @@ from fedkin.report.findings.participation import mean_of
 from fedkin.report.formats import whole_percent
 from fedkin.report.html import Section, chart, chip, note, titled
 from fedkin.report.study import Study
-from fedkin.report.trial import Trial
 from fedkin.report.words import joined, listed, unfinished
+from fedkin.runs.run import Run
 
 
 def whose_updates_counted(study: Study) -> Section | None:
     """A panel a method that leaves updates out; None if there is none."""
     panels = []
-    for i, (name, (trial, one)) in enumerate(study.drawn.items()):
-        if found := filtering_of(trial, one):
-            panels.append(panel(study, name, i, trial, found))
+    for i, (name, (run, one)) in enumerate(study.drawn.items()):
+        if found := filtering_of(run, one):
+            panels.append(panel(study, name, i, run, found))
     if not panels:
         return None
     text = "The server may find a client irrelevant to the task and leave its update out of the common model. "
@@ -30,7 +30,7 @@ def whose_updates_counted(study: Study) -> Section | None:
     return Section(html, {id: figure for one in panels for id, figure in one.figures.items()})
 
 
-def panel(study: Study, name: str, i: int, trial: Trial, found: Filtering) -> Section:
+def panel(study: Study, name: str, i: int, run: Run, found: Filtering) -> Section:
     """One method, with the figures for which its run has numbers."""
     figures: dict[str, Figure] = {}
     places = []
@@ -45,7 +45,7 @@ def panel(study: Study, name: str, i: int, trial: Trial, found: Filtering) -> Se
         places.append(chart(f"filter-{i}", f"{name}: precision, recall, F1 and AUC of the filter over the rounds"))
     html = (
         f"<article><h3>{chip(study, name)}</h3><p>{escape(spoken(found))}</p>{''.join(places)}"
-        f"{note(remarks(trial, found))}</article>"
+        f"{note(remarks(run, found))}</article>"
     )
     return Section(html, figures)
 
@@ -105,8 +105,8 @@ def often_left_out(found: Filtering) -> str:
     return f"{said}: {right:,} of the {int(truth.sum()):,} irrelevant ones, and {wrong} of the others."
 
 
-def remarks(trial: Trial, found: Filtering) -> str:
-    said = [f"Seed {trial.seed}.", unfinished(trial)]
+def remarks(run: Run, found: Filtering) -> str:
+    said = [f"Seed {run.seed}.", unfinished(run)]
     if found.divergence:
         many = f"{len(found.divergence)} recorded rounds" if len(found.divergence) > 1 else "the one recorded round"
         said.append(f"Divergence is scaled to run from 0 to 1 in each round; bars: mean of {many}, dots: the last.")
