@@ -34,7 +34,8 @@ class Record:
     @property
     def dropped(self) -> list[int]:
         """The clients whose training or upload was not finite."""
-        return self.line.get("dropped", [])
+        found: list[int] = self.line.get("dropped", [])
+        return found
 
     def brief(self) -> Record:
         """Return the record without its tensors, for another process."""

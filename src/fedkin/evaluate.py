@@ -69,7 +69,8 @@ def cadence(
 
 def splits_scored(engine: Engine) -> dict[str, Split]:
     """Return the splits that are scored, by what is added to a kind's name: 'post' and 'post/validation'."""
-    return {"": "test"} | ({"/validation": "validation"} if "validation" in engine.splits else {})
+    scored: dict[str, Split] = {"": "test", "/validation": "validation"}
+    return {suffix: split for suffix, split in scored.items() if split in engine.splits}
 
 
 def score_received(method: Method, task: Task, engine: Engine, sent: Sent) -> dict[str, Score]:

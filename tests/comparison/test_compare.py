@@ -70,9 +70,8 @@ def test_a_folder_is_that_of_the_command_and_goes_on(tmp_path: Path) -> None:
 def test_own_data_and_own_modules_are_compared() -> None:
     gen = torch.Generator().manual_seed(0)
     clients = {f"ward {i}": (torch.randn(12, 3, generator=gen), torch.arange(12) % 2) for i in range(4)}
-    found = fk.compare(
-        ["fedavg"], fk.from_clients(clients), torch.nn.Linear(3, 2), rounds=1, jobs=2, warn=lambda _: None
-    )
+    data, module = fk.from_clients(clients), torch.nn.Linear(3, 2)
+    found = fk.compare(["fedavg"], data, module, rounds=1, jobs=2, warn=lambda _: None)
     assert list(found.gains().index) == [f"ward {i}" for i in range(4)]
 
 

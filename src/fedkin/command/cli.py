@@ -26,7 +26,7 @@ from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, store
 from fedkin.data import Data
 from fedkin.errors import BadInput, require
 from fedkin.methods import METHODS, named
-from fedkin.parts import Method, Part
+from fedkin.parts import Part
 from fedkin.report import terminal
 from fedkin.runs import files
 from fedkin.runs.experiment import Experiment
@@ -202,10 +202,9 @@ def methods() -> None:
     """List the methods and what they are made of."""
     table = Table("method", "select", "train", "keep", "collaborate", box=None, pad_edge=False)
     for name in METHODS:
-        method: Method = named(name)
-        table.add_row(
-            name, *(changed_fields(getattr(method, part)) for part in ("select", "train", "keep", "collaborate"))
-        )
+        method = named(name)
+        parts = (method.select, method.train, method.keep, method.collaborate)
+        table.add_row(name, *(changed_fields(part) for part in parts))
     console = Console(width=max(WIDTH, Console().width))
     console.print(table)
     console.print("Change a field with --set, as in: fedkin run fedavg --set train.eta=0.1 --set select.fraction=0.2")

@@ -44,7 +44,7 @@ class Comparison:
 
     @property
     def verdicts(self) -> dict[str, dict[str, Any]]:
-        """Each method against Local: the shares of clients 'better' and 'worse' off, the mean 'gain', 'p', 'verdict'."""
+        """Each method against Local: 'better' and 'worse' (shares of clients), 'gain' (the mean), 'p' and 'verdict'."""
         return dict(self.summary.get("against_local", {}))
 
     def table(self) -> pd.DataFrame:
@@ -133,7 +133,7 @@ def compare(
     several = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     require(several, "A comparison needs at least one seed.")
     temporary = TemporaryDirectory(prefix="fedkin-") if folder is None else None
-    place = Path(folder if temporary is None else temporary.name)
+    place = Path(temporary.name if temporary is not None else folder or "")
     loaded = Loaded()
     plan = plan_for([replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs)
     found = carry_out(plan, loaded, resume=resume, warn=warn)

@@ -1,8 +1,8 @@
 """Plays the runs of a plan side by side, each in a process that is used again for the next run.
 
-The command and a process talk through a pipe that only these two have. The command sends runs, and the word to stop; the
-process sends the record of every round, warnings, and how a run ended. They share nothing else, because a process that
-is killed could leave a common queue or lock broken.
+The command and a process talk through a pipe that only these two have. The command sends runs, and the word to stop;
+the process sends the record of every round, warnings, and how a run ended. They share nothing else, because a process
+that is killed could leave a common queue or lock broken.
 """
 
 from __future__ import annotations

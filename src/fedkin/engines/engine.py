@@ -1,7 +1,7 @@
 """What every engine does. An engine holds the clients: it lets them train, and it scores models on their samples.
 
-`round.py`, `evaluate.py` and a run ask an engine for nothing but what stands in `Engine`. Clients are numbered from 0 to
-n - 1; `ids` are ascending client numbers. A stacked model has one row for each of the `ids` it comes with.
+`round.py`, `evaluate.py` and a run ask an engine for nothing but what stands in `Engine`. Clients are numbered from 0
+to n - 1; `ids` are ascending client numbers. A stacked model has one row for each of the `ids` it comes with.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ class Engine(Protocol):
     chunk: int  # how many clients train at once; recorded, because it decides the last digits
     splits: tuple[Split, ...]  # which splits the clients have samples in
     has_common_test: bool  # whether there is a test set that belongs to no client
-    irrelevant: (
-        Tensor | None
-    )  # (n,) bool: which clients are irrelevant, where the scenario knows it; for the record only
+    irrelevant: Tensor | None  # (n,) bool: which clients are irrelevant, where that is known; for the record only
 
     def task(self, rounds: int) -> Task:
         """Return what the server knows of the problem in a run of so many rounds."""

@@ -44,13 +44,10 @@ class Plain(Simulation):
         carry = part.begin(sent, own)
         steps, rate = int(work.steps[i]), part.rate(round)
         for step in range(steps):
-            some = [
-                tree.row(
-                    self.batching.batch(work, step * part.batches_per_step + b, slice(i, i + 1), self.network, part), 0
-                )
-                for b in range(part.batches_per_step)
-            ]
-            carry = part.step(carry, tuple(some), self.network, rate)
+            first = step * part.batches_per_step
+            numbers = range(first, first + part.batches_per_step)
+            some = [self.batching.batch(work, number, slice(i, i + 1), self.network, part) for number in numbers]
+            carry = part.step(carry, tuple(tree.row(batch, 0) for batch in some), self.network, rate)
         size = float(self.batching.sizes[int(work.ids[i])])
         did = Work(*(torch.tensor(value, dtype=self.dtype) for value in (size, float(steps), rate)))
         return part.end(carry, sent, own, did)

@@ -44,8 +44,8 @@ class Simulation:
     ):
         self.federation, self.seed, self.device, self.scratch = federation, seed, torch.device(device), scratch
         self.batching = Batching(federation, dtype, self.device, seed)
-        ready = isinstance(module, Network)
-        self.network = module if ready else network_of(federation, module, train, dtype, self.device)
+        made = module if isinstance(module, Network) else network_of(federation, module, train, dtype, self.device)
+        self.network: Network = made
         self.scoring = Scoring(self.network, self.batching.x, self.batching.y)
         self.stacked_objective = StackedObjective(self.network)
         self.chunk = chunk or self.default_chunk(self.network)
