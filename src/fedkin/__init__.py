@@ -3,9 +3,11 @@
 from fedkin import collaborate, keep, methods, select, train
 from fedkin.data import Data, Federation, from_clients
 from fedkin.data import load as load_data
+from fedkin.descent import Descent
 from fedkin.errors import BadInput
 from fedkin.experiment import Experiment
-from fedkin.parts import Collaborate, Descent, Keep, Method, Reply, Select, Sent, Task, Train, Work
+from fedkin.messages import Reply, Sent, Task, Work
+from fedkin.parts import Collaborate, Keep, Method, Select, Train
 from fedkin.play import Result, run
 from fedkin.results.saved import load
 

@@ -22,7 +22,6 @@ from rich.table import Table
 from fedkin import compare as comparing
 from fedkin import jobs, presets
 from fedkin.data import Data
-from fedkin.describe import with_settings
 from fedkin.errors import BadInput, require
 from fedkin.experiment import Experiment
 from fedkin.methods import METHODS, named
@@ -33,6 +32,7 @@ from fedkin.presets import Preset
 from fedkin.progress import Progress
 from fedkin.results import files, published
 from fedkin.results.table import accuracy_table, comparison_table
+from fedkin.settings import with_settings
 
 WRITING = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")}
 WIDTH = 118  # columns a table has at least; a narrower terminal wraps its lines rather than losing numbers

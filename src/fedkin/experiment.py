@@ -10,10 +10,11 @@ from torch import nn
 
 from fedkin.data.federation import Federation
 from fedkin.data.spec import Data
-from fedkin.describe import built, described
 from fedkin.engines import ENGINES
 from fedkin.errors import BadInput, require, unknown
-from fedkin.parts import KINDS, Method
+from fedkin.evaluate import KINDS
+from fedkin.part_json import from_json, to_json
+from fedkin.parts import Method
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -83,7 +84,7 @@ class Experiment:
         plain.append("heterogeneity")
         rest = {name: getattr(self, name) for name in plain}
         score = None if self.score is None else [kind for kind in KINDS if kind in self.score]
-        return {"method": described(self.method), "data": data, "model": given} | rest | {"score": score}
+        return {"method": to_json(self.method), "data": data, "model": given} | rest | {"score": score}
 
     @staticmethod
     def built(value: dict[str, Any]) -> Experiment:
@@ -100,7 +101,7 @@ class Experiment:
 
             given["method"] = named(method)
         else:
-            given["method"] = built(method)
+            given["method"] = from_json(method)
         if "data" in given:
             data = given["data"]
             require(isinstance(data, str | dict), f"An experiment's data is a name or a table, not {data!r}.")

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from fedkin.engines import Simulation
 from fedkin.engines.simulation import Score
-from fedkin.parts import Method, Task
+from fedkin.messages import Task
+from fedkin.parts import Method
 from fedkin.results import metrics, record
 from fedkin.round import Log, State, judged
 
@@ -35,7 +36,7 @@ def irrelevant(method: Method, task: Task, engine: Simulation, state: State, log
     if truth is None:
         return {}
     found: Numbers = {}
-    if method.keep.judges:
+    if method.keep.needs.replies:
         replied = ~log.weights.isnan()
         ids = log.selected[replied]
         divergence = method.keep.marks(state.keep).get("divergence")

@@ -28,7 +28,8 @@ from fedkin.data.federation import Federation
 from fedkin.data.picture import counts
 from fedkin.engines import ENGINES, Simulation
 from fedkin.engines.simulation import Score
-from fedkin.parts import Task
+from fedkin.evaluate import kinds_of
+from fedkin.messages import Task
 from fedkin.results import files, metrics, record
 from fedkin.resume import check, fingerprint, stored_experiment
 from fedkin.round import Log, State, begun, judged, loop, surveyed
@@ -394,7 +395,7 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
         module,
         experiment.method.train,
         experiment.seed,
-        own=experiment.method.collaborate.own,
+        own=experiment.method.collaborate.gives.own_model,
         chunk=experiment.chunk,
         dtype=DTYPES[experiment.dtype],
         device=experiment.device,
@@ -404,7 +405,7 @@ def running(experiment: Experiment, federation: Federation, scratch: Path | None
     threads = experiment.threads or default_threads(engine)
     torch.set_num_threads(threads)
     task = engine.task(experiment.rounds)
-    if experiment.method.keep.told:
+    if experiment.method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)
     try:
         yield engine, task, threads
@@ -426,7 +427,7 @@ def cores() -> int:
 
 def wanted(experiment: Experiment, federation: Federation) -> tuple[str, ...]:
     """The kinds of accuracy to compute: those asked for, of those there are."""
-    kinds = experiment.method.kinds(federation.common is not None)
+    kinds = kinds_of(experiment.method, federation.common is not None)
     found = tuple(kind for kind in kinds if experiment.score is None or kind in experiment.score)
     name, asked = experiment.method.name, " or ".join(experiment.score or ())
     rest = " or ".join(kinds)

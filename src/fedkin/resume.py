@@ -66,7 +66,7 @@ def check_rounds(folder: Path, stored: int, experiment: Experiment) -> None:
     asked = experiment.rounds
     require(asked >= stored, f"{folder} was begun for {stored} rounds; ask for more, not {asked}.")
     require(
-        asked == stored or experiment.method.select.extends,
+        asked == stored or not experiment.method.needs.rounds,
         f"The schedule of {experiment.method.name} depends on the number of rounds, so a run of {stored} cannot be "
         f"continued to {asked}; start it anew.",
     )

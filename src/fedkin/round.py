@@ -14,7 +14,9 @@ from fedkin.core import tree
 from fedkin.core.rng import generator
 from fedkin.core.tree import Message, Model
 from fedkin.engines.simulation import Score, Simulation
-from fedkin.parts import KINDS, Kin, Method, Reply, Sent, Slot, Task
+from fedkin.evaluate import KINDS
+from fedkin.messages import Kin, Reply, Sent, Slot, Task
+from fedkin.parts import Method
 
 BLOCK = 512  # clients whose judged models are held at once while they are scored, ...
 HELD = 2**30  # ... as far as these take no more bytes
@@ -85,12 +87,12 @@ def begun(method: Method, task: Task, seed: int) -> State:
 def surveyed(method: Method, task: Task, engine: Simulation, state: State) -> tuple[State, Traffic]:
     """Before round 1 every client reports once, where the selection asks for it; and what that costs."""
     traffic = Traffic()
-    if not method.select.surveys:
+    if not method.needs.survey:
         return state, traffic
     everyone = torch.arange(task.n)
-    current = engine.current(everyone, method.train.shared) if method.collaborate.mixes_before else None
+    current = engine.current(everyone, method.train.shared) if method.needs.current else None
     sent, _ = method.collaborate.send(state.collaborate, task, everyone, current)
-    reply = engine.survey(method.train, sent, everyone, method.select.asks)
+    reply = engine.survey(method.train, sent, everyone, method.needs.reports)
     gen, kept = generator(engine.seed, "observe"), torch.ones(task.n, dtype=torch.float64)
     select = method.select.observe(state.select, task, sent, reply, kept, None, gen)
     traffic.down(sent, tree.size([task.model])[0])
@@ -107,15 +109,15 @@ def play(
         ids, sel = select(state.select, task, r, generator(seed, "select", r))
         everyone = torch.arange(task.n)
         receivers = everyone if method.receives == "everyone" else ids
-        current = engine.current(receivers, train.shared) if collaborate.mixes_before else None
+        current = engine.current(receivers, train.shared) if method.needs.current else None
         sent, col = collaborate.send(state.collaborate, task, receivers, current)
         if evaluates and current:
             log.received = overlaid(engine.current(everyone, train.shared), sent)
-            log.kin = collaborate.kin(state.collaborate, task, receivers, current)
+            log.kin = sent.kin
     with log.timed("train_s"):
         trainers = everyone if method.trains == "everyone" else ids
-        uploads = ids if collaborate.listens else ids[:0]
-        reply = engine.train(train, sent, trainers, r, uploads, select.asks)
+        uploads = ids if collaborate.gives.replies else ids[:0]
+        reply = engine.train(train, sent, trainers, r, uploads, method.needs.reports)
     with log.timed("mix_s"):
         reply, log.dropped = sound(reply)
         log.dropped = sorted({*log.dropped, *reply.broken})
@@ -200,12 +202,12 @@ def joined(parts: list[Score]) -> Score:
 def judged(method: Method, task: Task, engine: Simulation, state: State, ids: Tensor) -> Model:
     """The personal models of these clients. Where clients keep none, it is the one model after one local pass: what a
     client gets that takes the model home. Nothing is changed by looking."""
-    current = engine.current(ids, method.train.shared) if method.collaborate.mixes_before else None
+    current = engine.current(ids, method.train.shared) if method.needs.current else None
     if method.finetunes:
         sent, _ = method.collaborate.send(state.collaborate, task, ids, current)
         return engine.train(method.train, sent, ids, state.round + 1, keep=False).upload["model"]
     sent = Sent(ids[:0])
-    if not method.collaborate.own:
+    if not method.collaborate.gives.own_model:
         sent, _ = method.collaborate.send(state.collaborate, task, ids, current)
     return engine.personal(method.train, sent, ids, state.round)
 

@@ -2,7 +2,7 @@
 
     fk.data.scenarios.flip(federation, 0.2)     # a fifth of the clients with wrong labels
 
-The truth is `Federation.irrelevant`, for the evaluation: no part of a method is given it but the oracle (`Keep.told`).
+The truth is `Federation.irrelevant`, for the evaluation: only the oracle is given it (`Needs.truth`).
 
 Training samples change, and nothing else does: test, validation, common and server samples stay clean, and so does what
 relevant clients train on, also where clients share rows.

@@ -8,7 +8,8 @@ from torch import Tensor
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.simulation import Pass, Simulation
-from fedkin.parts import Train, Work
+from fedkin.messages import Work
+from fedkin.parts import Train
 
 
 class ClientError(RuntimeError):

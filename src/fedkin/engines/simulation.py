@@ -18,7 +18,8 @@ from fedkin.core.tree import Batch, Message, Model
 from fedkin.data.federation import Federation, Index
 from fedkin.engines.network import MASK, Network, StackedObjective
 from fedkin.errors import require
-from fedkin.parts import Reply, Sent, Task, Train
+from fedkin.messages import Reply, Sent, Task
+from fedkin.parts import Train
 
 Logits = Callable[[Model, Batch], Tensor]
 
@@ -48,7 +49,6 @@ class Pass:
     rows: Tensor  # (K, m, width) rows of the federation's samples, for every batch
     count: np.ndarray  # (K, m) how many of them are real
     dropout: np.ndarray  # streams, (m,) uint64
-    draws: np.ndarray  # streams, (m,) uint64
     picks: np.ndarray  # streams, (m,) uint64
 
 
@@ -209,7 +209,6 @@ class Simulation:
             self.train_rows[rows.to(self.device)],
             plan.count.T,
             rng.keys(self.seed, "dropout", round, who),
-            rng.keys(self.seed, "draws", round, who),
             rng.keys(self.seed, "picks", round, who),
         )
 
@@ -220,9 +219,6 @@ class Simulation:
         result: Batch = {"x": picked(self.x, rows), "y": picked(self.y, rows)}
         if (count < width).any():
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
-        draws = part.draws if part else 0
-        if draws:
-            result["draws"] = torch.from_numpy(rng.uniform(work.draws[live], number * draws, draws)).to(self.device)
         if part is not None and part.picks is not None:
             assert self.pool is not None
             at = torch.from_numpy(self.picked_rows(work, number, live, part.picks_own)).to(self.device)
@@ -291,7 +287,7 @@ class Simulation:
     def evaluate(self, stacked: Model, ids: Tensor, index: Index, part: Train | None = None) -> Score:
         """Each client's own model on its own samples of this index; `part` says how a judged model predicts."""
         logits: Logits = self.network.stacked_logits
-        if part is not None and type(part).predicted is not Train.predicted:
+        if part is not None and part.predicts_itself:
             logits = vmap(lambda model, batch: part.predicted(model, batch, self.network.logits))
         sizes = index.sizes[ids]
         correct, loss = torch.zeros(len(ids), dtype=torch.int64), torch.zeros(len(ids), dtype=torch.float64)

@@ -17,8 +17,10 @@ from torch.utils._pytree import tree_map
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
+from fedkin.descent import Descent
 from fedkin.engines.simulation import Pass, Simulation
-from fedkin.parts import Descent, Train, Work
+from fedkin.messages import Work
+from fedkin.parts import Train
 
 
 class Stacked(Simulation):
@@ -74,7 +76,7 @@ class Stacked(Simulation):
     def stepped(self, part: Train, carry: Message, some: tuple[Batch, ...], rate: float) -> Message:
         """One step of every client: fused where the part only declares descents, as it stands where it is elementwise,
         by vmap otherwise."""
-        if type(part).step is Train.step:
+        if part.steps_by_descent:
             for descent in part.descents():
                 self.descend(descent, carry, some[descent.batch], rate)
             return carry

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from fedkin.parts import KINDS
+from fedkin.evaluate import KINDS
 from fedkin.results import metrics
 from fedkin.results.pieces import chip, choice, note, section
 from fedkin.results.study import Entry, Study

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.parts import NEIGHBOUR, Kin
+from fedkin.messages import NEIGHBOUR, Kin
 from fedkin.results.study import Entry, Trial
 
 STEPS = 30  # rounds on a slider; more are hard to hit

@@ -32,7 +32,7 @@ from torch import Tensor
 from fedkin.core import tree
 from fedkin.engines.simulation import Score
 from fedkin.errors import BadInput
-from fedkin.parts import Kin
+from fedkin.messages import Kin
 from fedkin.results import files
 from fedkin.results.files import Damaged
 from fedkin.round import Log, State

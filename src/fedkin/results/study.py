@@ -11,7 +11,7 @@ import numpy as np
 
 from fedkin.compare import LOCAL, gain, stored_arms
 from fedkin.errors import require
-from fedkin.parts import KINDS
+from fedkin.evaluate import KINDS
 from fedkin.results import charts, files, metrics
 from fedkin.results.record import Run
 
