@@ -22,7 +22,7 @@ from torch import nn
 import fedkin as fk
 from fedkin.engines import Stacked
 from fedkin.models import build
-from fedkin.parts import Sent
+from fedkin.messages import Sent
 
 # name: (model, shape of a sample, clients, batch, steps, momentum, the ratio to reach)
 WORK = {

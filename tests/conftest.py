@@ -13,7 +13,8 @@ from torch import nn
 
 from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation
-from fedkin.parts import Method, Task
+from fedkin.messages import Task
+from fedkin.parts import Method
 from fedkin.round import State, begun
 
 Federate = Callable[..., Federation]
@@ -81,10 +82,10 @@ def start() -> Iterator[Start]:
         rounds: int = 3,
         **options: Any,
     ) -> tuple[Simulation, Task, State]:
-        engine = kind(federation, module, method.train, seed, own=method.collaborate.own, **options)
+        engine = kind(federation, module, method.train, seed, own=method.collaborate.gives.own_model, **options)
         opened.append(engine)
         engine.prepare(method.train)
-        told = federation.irrelevant if method.keep.told else None
+        told = federation.irrelevant if method.needs.truth else None
         task = replace(engine.task(rounds), validation={"x": engine.x[:8], "y": engine.y[:8]}, irrelevant=told)
         return engine, task, begun(method, task, seed)
 

@@ -12,6 +12,7 @@ import pytest
 import fedkin as fk
 from fedkin import cli, round
 from fedkin.engines import Simulation
+from fedkin.evaluate import kinds_of
 from fedkin.play import cadence, running
 from fedkin.results.record import Run
 
@@ -95,7 +96,7 @@ def test_kinds_that_a_method_has_are_those_that_are_scored(federate) -> None:
             engine.prepare(method.train)
             state, log = round.play(method, task, engine, round.begun(method, task, 0), evaluates=True)
             found = round.scores(method, task, engine, state, log.received)
-        assert {kind.partition("-")[0] for kind in found} == set(method.kinds(common=True)), name
+        assert {kind.partition("-")[0] for kind in found} == set(kinds_of(method, common=True)), name
 
 
 def test_a_run_without_post_has_its_table_and_report_and_resumes(fedkin, tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from fedkin.collaborate import (
     SimilarityThreshold,
 )
 from fedkin.collaborate import mixing as module
-from fedkin.collaborate.mixing import Mixing, cosines, distances, gram
-from fedkin.core import tree
+from fedkin.collaborate.mixing import Mixing
+from fedkin.core import geometry, tree
+from fedkin.core.geometry import cosines, distances, gram
 from fedkin.core.tree import Model
 
 PARTS = [
@@ -178,7 +179,7 @@ class TestComponentAttention:
     def test_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         stack = random_stack()
         whole = ComponentAttention(sigma=3.0).mix(stack, torch.ones(6))
-        monkeypatch.setattr(module, "BLOCK", 12)
+        monkeypatch.setattr(geometry, "BLOCK", 12)
         blocked = ComponentAttention(sigma=3.0).mix(stack, torch.ones(6))
         for name in stack:
             torch.testing.assert_close(whole[name], blocked[name])
@@ -207,7 +208,11 @@ class TestSimilarityThreshold:
         expected = ordered[3] + 0.2 * (ordered[4] - ordered[3])
         part = SimilarityThreshold(p=0.4)
         assert part.threshold(s) == pytest.approx(expected)
-        assert part.mask(s).tolist() == [[True, False, True], [False, True, False], [True, False, True]]
+        assert part.mask(s, part.threshold(s)).tolist() == [
+            [True, False, True],
+            [False, True, False],
+            [True, False, True],
+        ]
 
     @pytest.mark.parametrize(("p", "m", "warns"), [(0.9, 11, True), (0.9, 12, False), (0.5, 3, True), (None, 2, False)])
     def test_it_warns_when_no_two_can_ever_meet(self, p: float | None, m: int, warns: bool) -> None:

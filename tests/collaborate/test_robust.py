@@ -14,7 +14,8 @@ from fedkin.collaborate import Mean
 from fedkin.collaborate.median import Median
 from fedkin.collaborate.trimmed_mean import TrimmedMean
 from fedkin.core.tree import Model
-from fedkin.parts import Collaborate, Reply
+from fedkin.messages import Reply
+from fedkin.parts import Collaborate
 
 SHAPES = {"w": (3, 4), "b": (4,)}
 FIRST = {name: torch.full(shape, 7.0, dtype=torch.float64) for name, shape in SHAPES.items()}

@@ -21,11 +21,12 @@ from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
 from fedkin.core.rng import generator
-from fedkin.describe import built, described
 from fedkin.engines import ENGINES, Plain, Simulation, Stacked
 from fedkin.keep import Everyone
+from fedkin.messages import Reply, Sent, Task
 from fedkin.methods import METHODS
-from fedkin.parts import Collaborate, Keep, Method, Part, Reply, Select, Sent, Task, Train
+from fedkin.part_json import from_json, to_json
+from fedkin.parts import Collaborate, Keep, Method, Part, Select, Train
 from fedkin.select import Uniform
 from fedkin.train import SGD
 
@@ -118,8 +119,8 @@ def test_a_part_is_frozen(label: str) -> None:
 @pytest.mark.parametrize("label", KINDS)
 def test_a_part_is_its_json(label: str) -> None:
     part = example(label)
-    text = json.dumps(described(part), allow_nan=False)
-    again = built(json.loads(text))
+    text = json.dumps(to_json(part), allow_nan=False)
+    again = from_json(json.loads(text))
     assert type(again) is type(part)
     assert again == part
     assert json.loads(text)["is"] == label
@@ -127,34 +128,34 @@ def test_a_part_is_its_json(label: str) -> None:
 
 @pytest.mark.parametrize("label", KINDS)
 def test_an_unknown_field_is_refused_with_the_nearest(label: str) -> None:
-    value = described(example(label))
+    value = to_json(example(label))
     names = [name for name in value if name != "is"]
     for name in names or ["anything"]:
         wrong = {key: inner for key, inner in value.items() if key != name} | {name + "z": 1}
         nearest = f"did you mean .*{name}" if names else "no field of"
         with pytest.raises(BadInput, match=nearest) as caught:
-            built(wrong)
+            from_json(wrong)
         assert f"'{name}z'" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_its_json(name: str) -> None:
     method = METHODS[name]()
-    assert built(json.loads(json.dumps(described(method), allow_nan=False))) == method
+    assert from_json(json.loads(json.dumps(to_json(method), allow_nan=False))) == method
     with pytest.raises(BadInput, match=r"did you mean .*collaborate"):
-        built(described(method) | {"collaborat": None})
+        from_json(to_json(method) | {"collaborat": None})
 
 
 @pytest.mark.parametrize("label", [*BASES, "Nobody", "uniform"])
 def test_what_is_no_part_is_refused(label: str) -> None:
     with pytest.raises(BadInput, match="no part called"):
-        built({"is": label})
+        from_json({"is": label})
 
 
 @pytest.mark.parametrize("label", [5, None, ["Uniform"], ":", "nowhere.at_all:Part", "json:dumps"])
 def test_what_is_no_name_of_a_part_is_refused(label: Any) -> None:
     with pytest.raises(BadInput):
-        built({"is": label})
+        from_json({"is": label})
 
 
 # in a round
@@ -278,22 +279,22 @@ def test_shapes(label: str, kind: str, begin: Any) -> None:
         assert 0 < method.select.share(task) <= 1
         everyone = torch.arange(N)
         receivers = everyone if method.receives == "everyone" else ids
-        current = engine.current(receivers, method.train.shared) if method.collaborate.mixes_before else None
+        current = engine.current(receivers, method.train.shared) if method.needs.current else None
         sent, col = method.collaborate.send(state.collaborate, task, receivers, current)
         assert torch.isin(sent.ids, receivers).all()
         for message, rows in ((sent.shared, None), (sent.own, len(sent.ids))):
             if "model" in message:
                 fits(message["model"], task.model, rows)
         trainers = everyone if method.trains == "everyone" else ids
-        reply = engine.train(method.train, sent, trainers, t, ids, method.select.asks)
+        reply = engine.train(method.train, sent, trainers, t, ids, method.needs.reports)
         fits(reply.upload["model"], task.model, len(ids))
         assert reply.ids.tolist() == ids.tolist()
-        assert {"size", "steps", "rate", *method.select.asks} <= set(reply.report)
+        assert {"size", "steps", "rate", *method.needs.reports} <= set(reply.report)
         assert all(value.shape == (len(ids),) for value in reply.report.values())
         kept, kp = method.keep(state.keep, task, sent, reply, t, generator(0, "keep", t))
         assert kept.shape == (len(ids),)
         assert ((kept >= 0) & (kept <= 1)).all()
-        if method.collaborate.listens:
+        if method.collaborate.gives.replies:
             col = method.collaborate.receive(col, task, sent, reply, kept)
         after = method.collaborate.model(col)
         if after is not None:
@@ -322,7 +323,7 @@ def test_permuted_clients_give_permuted_results(label: str, begin: Any) -> None:
         name: value + 0.1 * torch.randn(N, *value.shape, generator=torch.Generator().manual_seed(4), dtype=value.dtype)
         for name, value in task.model.items()
     }
-    before = noise if method.collaborate.mixes_before else None
+    before = noise if method.needs.current else None
     moved = tree.rows(noise, order) if before is not None else None
     slot, other = state.collaborate, method.collaborate.init(shaken)
     for t in (1, 2):
@@ -360,7 +361,7 @@ def test_a_client_trains_for_itself(label: str, begin: Any) -> None:
     for kind, chunk in ((Plain, 1), (Stacked, 1), (Stacked, 10), (Stacked, 40)):
         engine, task, state = begin(kind, method, chunk=chunk)
         everyone = torch.arange(N)
-        current = engine.current(everyone, method.train.shared) if method.collaborate.mixes_before else None
+        current = engine.current(everyone, method.train.shared) if method.needs.current else None
         sent, _ = method.collaborate.send(state.collaborate, task, everyone, current)
         reply = engine.train(method.train, sent, everyone, 1, keep=False)
         some = engine.train(method.train, sent, everyone[3:11], 1, keep=False)
@@ -414,9 +415,9 @@ def test_a_method_survives_bad_rounds(name: str, begin: Any) -> None:
         after = method.collaborate.model(state.collaborate)
         if t == 2:
             assert log.replied == 0
-            if not method.collaborate.mixes_before:  # what is mixed before training does not wait for replies
+            if not method.needs.current:  # what is mixed before training does not wait for replies
                 assert same(before, after)
-        if t == 3 and method.collaborate.listens:
+        if t == 3 and method.collaborate.gives.replies:
             assert log.dropped == [int(log.selected[0])]
         if t in (1, 3) and after is not None and before is not None:
             assert not same(before, after)

@@ -16,7 +16,8 @@ from fedkin.core import tree
 from fedkin.engines import Plain, Simulation, Stacked
 from fedkin.engines.layers import supported_layers
 from fedkin.keep import Everyone
-from fedkin.parts import Keep, Method, Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.parts import Keep, Method
 from fedkin.select import Uniform
 from fedkin.train import SGD, Prox
 

@@ -20,7 +20,8 @@ import fedkin as fk
 from fedkin import round as rounds
 from fedkin.core.rng import generator
 from fedkin.engines import ENGINES
-from fedkin.parts import Method, Select, Slot, Task
+from fedkin.messages import Slot, Task
+from fedkin.parts import Method, Select
 from fedkin.select import Attention, Constant, Listed, Steps
 from fedkin.select.draw import drawn
 
@@ -210,7 +211,7 @@ def test_attention_of_one_client_a_round_never_changes(federate: Any, start: Any
 BASES = [
     name
     for name, made in make.METHODS.items()
-    if name not in ("adafl", "attn", "dyn_fedavg") and made().collaborate.listens
+    if name not in ("adafl", "attn", "dyn_fedavg") and made().collaborate.gives.replies
 ]
 
 

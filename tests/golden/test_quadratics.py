@@ -17,7 +17,8 @@ from torch import Tensor
 from fedkin.collaborate import Mean
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines import Stacked
-from fedkin.parts import Reply, Sent, Task, Train, Work
+from fedkin.messages import Reply, Sent, Task, Work
+from fedkin.parts import Train
 from fedkin.train import SGD, Prox
 
 

@@ -17,9 +17,11 @@ from fedkin import round as rounds
 from fedkin.collaborate import Control, Mean
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message
+from fedkin.descent import Descent
 from fedkin.engines import ENGINES
 from fedkin.keep import Everyone
-from fedkin.parts import Descent, Method, Reply, Task, Work
+from fedkin.messages import Reply, Task, Work
+from fedkin.parts import Method
 from fedkin.select import Uniform
 from fedkin.train import SGD, Scaffold
 

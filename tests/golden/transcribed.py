@@ -236,7 +236,9 @@ class Hand:
         self.method, self.federation, self.n = method, federation, federation.n
         self.x, self.y = federation.x.double().tolist(), federation.y.tolist()
         self.sizes = [float(size) for size in federation.train.sizes.tolist()]
-        self.engine = Plain(federation, network(), method.train, SEED, own=method.collaborate.own, dtype=torch.float64)
+        self.engine = Plain(
+            federation, network(), method.train, SEED, own=method.collaborate.gives.own_model, dtype=torch.float64
+        )
         self.task = self.engine.task(ROUNDS)
         self.first = {name: value.tolist() for name, value in self.engine.network.model.items()}
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import fedkin as fk
 from fedkin.engines import Stacked
 from fedkin.keep import Alignment, Oracle
-from fedkin.parts import Reply, Sent, Task
+from fedkin.messages import Reply, Sent, Task
 
 
 def tensor(values: Any) -> Tensor:
@@ -91,8 +91,8 @@ def test_only_an_oracle_is_told(federate: Any, monkeypatch: pytest.MonkeyPatch) 
     for task in seen[:-1]:
         values = [getattr(task, field.name) for field in fields(task)]
         assert not any(isinstance(v, Tensor) and v.dtype == torch.bool for v in values)
-    assert Oracle.told
-    assert not Alignment.told
+    assert Oracle().needs.truth
+    assert not Alignment().needs.truth
 
 
 @pytest.mark.parametrize("made", ["adafl", "pfedre", "pfedre_aligned", "oracle", "attn"])

@@ -11,7 +11,8 @@ import fedkin as fk
 from fedkin.core.rng import generator
 from fedkin.core.tree import Model
 from fedkin.keep.krum import Krum, MultiKrum, krum_scores
-from fedkin.parts import Keep, Reply, Sent
+from fedkin.messages import Reply, Sent
+from fedkin.parts import Keep
 
 
 def drawn(n: int, seed: int = 0, spread: float = 1.0, dtype: torch.dtype = torch.float64) -> Model:

@@ -18,8 +18,9 @@ import fedkin as fk
 from fedkin import round as rounds
 from fedkin.core.rng import generator
 from fedkin.engines import Stacked
-from fedkin.keep.relevance import Relevance, UpdateDistance, two_median, wasserstein
-from fedkin.parts import Reply, Sent
+from fedkin.keep.majority import two_median
+from fedkin.keep.relevance import Relevance, UpdateDistance, wasserstein
+from fedkin.messages import Reply, Sent
 
 FEATURES, CLASSES = 5, 3
 make = fk.methods

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,11 +13,13 @@ from torch import Tensor, nn
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Mean, Nothing
-from fedkin.core import rng, tree
+from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
+from fedkin.descent import Descent
 from fedkin.engines import Plain, Simulation, Stacked
 from fedkin.keep import Everyone
-from fedkin.parts import Collaborate, Descent, Keep, Method, Objective, Reply, Select, Sent, Slot, Task, Train, Work
+from fedkin.messages import Objective, Reply, Sent, Slot, Task, Work
+from fedkin.parts import Collaborate, Gives, Keep, Method, Needs, Select, Train
 from fedkin.round import Log, State
 from fedkin.select import Uniform
 from fedkin.train import SGD, Prox
@@ -297,51 +298,7 @@ def test_what_is_exchanged_before_round_1_is_counted(federate: Any) -> None:
     assert with_pool["bytes_up"] - without["bytes_up"] == 4 * (numbers + uploaded)
 
 
-# draws, and several batches a step
-
-
-@dataclass(frozen=True)
-class Drawn(SGD):
-    """Notes every uniform number it is handed, and moves by it."""
-
-    elementwise = False
-    draws = 3
-
-    def begin(self, sent: Message | None, mine: Message) -> Message:
-        assert sent is not None
-        noted = torch.zeros(2, 3, dtype=torch.float64)
-        return {"model": sent["model"], "noted": {"first and sum": noted, "step": torch.zeros(())}}
-
-    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
-        u, noted, step = batches[0]["draws"], carry["noted"]["first and sum"], carry["noted"]["step"]
-        first = torch.where(step == 0, u, noted[0])
-        noted = torch.stack([first, noted[1] + u])
-        g = tree.mapped(lambda value: u[1] * value, f.grad(carry["model"], batches[0]))
-        return {
-            "model": tree.added(carry["model"], g, -rate),
-            "noted": {"first and sum": noted, "step": step + 1},
-        }
-
-    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
-        return mine, {"model": carry["model"], "noted": {"u": carry["noted"]["first and sum"]}}
-
-
-@ENGINES
-@pytest.mark.parametrize("chunk", [1, 2, 6])
-def test_draws_are_keyed(begin: Begin, engine: type[Simulation], chunk: int) -> None:
-    method = method_of(Drawn(**EPOCHS))
-    run = begin(engine, method, chunk=chunk)
-    everyone = torch.arange(6)
-    sent, _ = method.collaborate.send(run.state.collaborate, run.task, everyone, None)
-    for t in (1, 2):
-        reply = run.engine.train(method.train, sent, everyone, t)
-        streams = rng.keys(0, "draws", t, np.arange(6))
-        for i, size in enumerate(SIZES):
-            steps = 2 * -(-size // 4)
-            u = rng.uniform(streams[i : i + 1], 0, 3 * steps).reshape(steps, 3)
-            found = reply.upload["noted"]["u"][i].numpy()
-            assert np.array_equal(found[0], u[0])
-            np.testing.assert_allclose(found[1], u.sum(0), rtol=1e-12)
+# several batches a step
 
 
 @dataclass(frozen=True)
@@ -502,7 +459,10 @@ class Costliest(Select):
     """The clients with the largest reported loss; those never heard of first."""
 
     count: int = 2
-    asks = ("loss",)
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(reports=("loss",))
 
     def init(self, task: Task) -> Slot:
         return {"loss": torch.full((task.n,), torch.inf, dtype=torch.float64), "heard": torch.zeros(())}
@@ -546,8 +506,13 @@ def test_selection_learns_from_replies(begin: Begin, engine: type[Simulation]) -
 class Halfway(Collaborate):
     """Each selected client is sent the middle between its model and the mean of the selected."""
 
-    own = True
-    mixes_before = True
+    @property
+    def needs(self) -> Needs:
+        return Needs(current=True)
+
+    @property
+    def gives(self) -> Gives:
+        return Gives(own_model=True)
 
     def init(self, task: Task) -> Slot:
         return {"rounds": torch.zeros(())}
@@ -825,7 +790,6 @@ TOYS = {
     "single numbers": method_of(Alpha(**EPOCHS), collaborate=MeanAndAlphas()),
     "a norm": method_of(Clipped(**EPOCHS)),
     "a pool": method_of(Pooled(**EPOCHS)),
-    "draws": method_of(Drawn(**EPOCHS)),
     "two batches a step": method_of(Meta(**STEPS)),
     "three batches a step": method_of(Thrice(**STEPS)),
     "two models": method_of(TwoModels(**EPOCHS)),

@@ -16,7 +16,7 @@ import torch
 
 import fedkin as fk
 from fedkin import compare
-from fedkin.parts import Kin
+from fedkin.messages import Kin
 from fedkin.results import charts, files, kin, look, report
 from fedkin.results.record import Recorder, Run
 from fedkin.results.study import studied

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 import fedkin as fk
-from fedkin.parts import Keep, Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.parts import Keep
 from fedkin.results import charts, relevance, report
 from fedkin.results.attendance import attended
 from fedkin.results.study import studied

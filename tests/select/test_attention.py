@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor
 
-from fedkin.parts import Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.select import Attention, Listed, Steps
 from fedkin.select.attention import moved, updated
 

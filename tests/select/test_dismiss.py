@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import fedkin as fk
-from fedkin.parts import Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.select import Active, Attention, Constant, Dismiss, Uniform
 
 N = 5
@@ -63,8 +63,8 @@ def test_it_says_what_its_base_says() -> None:
     slot = part.init(task())
     assert part.share(task()) == inner.share(task())
     assert torch.equal(part.marks(slot)["score"], inner.init(task())["scores"])
-    assert Dismiss(3, base=Active(fraction=0.4)).surveys
-    assert not Dismiss(3, base=Uniform(count=2)).surveys
+    assert Dismiss(3, base=Active(fraction=0.4)).needs.survey
+    assert not Dismiss(3, base=Uniform(count=2)).needs.survey
 
 
 @pytest.mark.parametrize("bad", [{"after": 0}, {"who": "nobody"}, {"base": 3}])

@@ -164,9 +164,9 @@ def test_a_schedule_says_how_many() -> None:
 
 
 def test_only_schedules_without_a_length_extend() -> None:
-    assert [Attention(0.9, by).extends for by in (0.1, Constant(0.1), Listed((0.1, 0.2)), PAPER)] == [1, 1, 1, 0]
-    assert fk.methods.attn().select.extends
-    assert not fk.methods.adafl().select.extends
+    assert [Attention(0.9, by).needs.rounds for by in (0.1, Constant(0.1), Listed((0.1, 0.2)), PAPER)] == [0, 0, 0, 1]
+    assert not fk.methods.attn().select.needs.rounds
+    assert fk.methods.adafl().select.needs.rounds
 
 
 @pytest.mark.parametrize(("method", "extends"), [("adafl", False), ("attn", True)])

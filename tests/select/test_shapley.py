@@ -15,7 +15,7 @@ from torch import Tensor
 import fedkin as fk
 from fedkin.core.tree import Batch, Model
 from fedkin.errors import BadInput
-from fedkin.parts import Reply, Sent, Task
+from fedkin.messages import Reply, Sent, Task
 from fedkin.select import Shapley
 from fedkin.select.shapley import shapley
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 import fedkin as fk
 from fedkin.errors import BadInput
-from fedkin.parts import Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.select import Active
 
 DRAWS = 2500
@@ -89,8 +89,8 @@ def test_the_defaults_are_the_cards() -> None:
     part = fk.methods.active().select
     assert isinstance(part, Active)
     assert (part.alpha1, part.alpha2, part.alpha3) == (0.75, 0.01, 0.1)
-    assert part.surveys
-    assert part.asks == ("loss",)
+    assert part.needs.survey
+    assert part.needs.reports == ("loss",)
 
 
 def test_the_smallest_values_have_no_chance_but_the_uniform_one() -> None:

@@ -1,29 +1,31 @@
-"""SCAFFOLD's server: one model, and one control variate for all."""
+"""SCAFFOLD's server: one common model and one common control variate."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from torch import Tensor
 
 from fedkin.collaborate.mean import Mean
 from fedkin.core import tree
 from fedkin.core.tree import Model
-from fedkin.errors import require
-from fedkin.parts import Reply, Sent, Slot, Task
+from fedkin.fields import Positive, Rule
+from fedkin.messages import Reply, Sent, Slot, Task
 
 
 @dataclass(frozen=True)
 class Control(Mean):
-    """W <- W + eta_g mean(y_i - W);  c <- c + |S| / N mean(change of c_i), both means over the replies and uniform."""
+    """W <- W + eta_g mean(y_i - W);  c <- c + |S| / N mean(change of c_i).
+
+    Both means are over the replies S that count, each with the same weight; N is the number of all clients. `beta` is
+    the paper's eta_g.
+    """
 
     weights: Literal["size", "uniform"] = "uniform"
-    beta: float = 1.0  # eta_g of the paper
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.beta <= 2, f"collaborate.beta, SCAFFOLD's eta_g, above 2 diverges; it is {self.beta}.")
+    beta: Annotated[Positive, Rule(lambda v: v <= 2, "{field}, SCAFFOLD's eta_g, above 2 diverges; it is {value}.")] = (
+        1.0
+    )
 
     def init(self, task: Task) -> Slot:
         return super().init(task) | {"control": tree.zeros(task.model)}

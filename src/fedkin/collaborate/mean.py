@@ -1,4 +1,4 @@
-"""One model for all; among the ways to make it, the weighted mean of what was uploaded and kept (WAVG)."""
+"""One common model: the weighted mean of what was uploaded and kept."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,12 +7,13 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Model
-from fedkin.errors import require
-from fedkin.parts import Collaborate, Reply, Sent, Slot, Task
+from fedkin.fields import Positive
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.parts import Collaborate
 
 
 class OneModel(Collaborate):
-    """The server holds one model and sends it to all; what is made of the replies, a part says in `receive`."""
+    """The server holds one model and sends it to all selected clients. A subclass makes the next model in `receive`."""
 
     def init(self, task: Task) -> Slot:
         return {"model": task.model}
@@ -27,19 +28,14 @@ class OneModel(Collaborate):
 
 @dataclass(frozen=True)
 class Mean(OneModel):
-    """W <- (1 - beta) W + beta sum_i w_i W_i / sum_i w_i over the replies, w_i = n_i kept_i, or kept_i alone with
-    `weights="uniform"`. beta is pFedMe's; 1 is the plain mean. With nobody left the old model stays.
+    """W <- (1 - beta) W + beta sum_i w_i W_i / sum_i w_i over the replies i, with w_i = n_i kept_i, or w_i = kept_i if
+    `weights="uniform"`.
+
+    beta is from pFedMe; with beta = 1 it is the plain mean. If no reply counts, the model stays as it is.
     """
 
     weights: Literal["size", "uniform"] = "size"
-    beta: float = 1.0
-
-    def __post_init__(self) -> None:
-        require(
-            self.weights in ("size", "uniform"), f"collaborate.weights is 'size' or 'uniform', not '{self.weights}'."
-        )
-
-        require(self.beta > 0, f"collaborate.beta must be positive, not {self.beta}.")
+    beta: Positive = 1.0
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         weight = kept * reply.report["size"] if self.weights == "size" else kept

@@ -1,4 +1,4 @@
-"""One model for all: the median of the replies, number by number (Yin et al. 2018)."""
+"""One common model: the median of the replies, separately for each number (Yin et al. 2018)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from fedkin.collaborate.mean import OneModel
-from fedkin.collaborate.mixing import blocks
 from fedkin.core import tree
+from fedkin.core.geometry import blocks
 from fedkin.core.tree import Model
-from fedkin.parts import Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
 
 
 def by_number(stack: Model, of_sorted: Callable[[Tensor], Tensor]) -> Model:
-    """`of_sorted` of the clients' values of every single number, sorted along the first axis; in blocks."""
+    """The model of which each number is `of_sorted` of the clients' values of that number, which are sorted. It is
+    computed in blocks of numbers."""
 
     def one(value: Tensor) -> Tensor:
         flat = value.reshape(len(value), -1)
@@ -27,14 +28,15 @@ def by_number(stack: Model, of_sorted: Callable[[Tensor], Tensor]) -> Model:
 
 
 def middle(values: Tensor) -> Tensor:
-    """The middle row of sorted ones, or the mean of the two middle rows."""
+    """The middle one of sorted rows, or the mean of the two middle ones."""
     n = len(values)
     return (values[(n - 1) // 2] + values[n // 2]) / 2
 
 
 @dataclass(frozen=True)
 class Median(OneModel):
-    """Every number of the new model is the median of the replies that count at all, each alike."""
+    """Each number of the new model is the median of that number over the replies with a positive weight; how large the
+    weight is does not matter."""
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         counted = reply.only(kept > 0)

@@ -1,60 +1,89 @@
-"""What the model-per-client parts share: which clients are alike, and mixtures of their models.
-
-Everything works on stacked models and in blocks of columns, so that no temporary is larger than what it is made of.
-Similarities are computed in float64.
-"""
+"""What the parts with a model for each client have in common: each client gets a mixture of clients' models."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from fedkin.core import tree
+from fedkin.core.geometry import blocks
 from fedkin.core.tree import Model
 from fedkin.errors import BadInput, require
-from fedkin.parts import Collaborate, Kin, Reply, Sent, Slot, Task
+from fedkin.fields import Rule
+from fedkin.messages import Kin, Reply, Sent, Slot, Task
+from fedkin.needs import Gives, Needs
+from fedkin.parts import Collaborate
 
-BLOCK = 2**21  # numbers of a temporary
-NOTHING = 1e-12  # a norm below this has no direction
+GRANULARITIES = ("layer", "tensor", "model")
 
-Granularity = Literal["layer", "tensor", "model"]
+Granularity = Annotated[
+    Literal["layer", "tensor", "model"],
+    Rule(lambda v: v in GRANULARITIES, f"{{field}} is one of {GRANULARITIES}, not '{{value}}'."),
+]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weight of every source in the mixture of every client, and numbers about them for the record."""
+
+    of: dict[str, Tensor]  # component -> (m, s); rows sum to one
+    numbers: dict[str, float] = field(default_factory=dict)
 
 
 class Mixing(Collaborate):
-    """Before training, each selected client gets a mixture of the models that the selected clients hold now.
+    """Before training, each selected client is sent a mixture of the models that the selected clients hold now.
 
-    `kept` says how far each client counts as a source for the others; a client always counts for itself, and where
-    nobody else is left it keeps its own model. A model that is not finite is nobody's source and stays as it is.
+    The weight of a client in the mixtures of the others is multiplied by the weight that its last reply was kept with;
+    its weight in its own mixture is not. A client whose mixture would have no source keeps its own model. A model that
+    is not finite is no source for anybody and stays as it is.
     """
 
-    own = True
-    mixes_before = True
+    @property
+    def needs(self) -> Needs:
+        return Needs(current=True)
 
-    def similarities(
-        self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None
-    ) -> dict[str, Tensor]:
-        """The weights, for models that are all finite: component -> (m, m), rows sum to one."""
+    @property
+    def gives(self) -> Gives:
+        return Gives(own_model=True)
+
+    def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
+        """The weights of these models in each other's mixtures.
+
+        stacked: the models, all finite. kept: how far each counts as a source for the others, (m,). sizes: the training
+        samples of each client. origin: the initial model.
+        """
         raise TypeError(f"{type(self).__name__} does not say who learns from whom")
 
     def granular(self) -> Granularity:
+        """Which parts of a model have weights of their own (`components`)."""
         return "model"
+
+    def sources(self, slot: Slot, ids: Tensor, current: Model) -> tuple[Tensor, Model]:
+        """The clients whose models are mixed, ascending, and these models. The clients `ids` must be among them."""
+        return ids, current
 
     def weights(
         self, stacked: Model, kept: Tensor, sizes: Tensor | None = None, origin: Model | None = None
     ) -> dict[str, Tensor]:
-        safe, good = sound(stacked)
-        return self.similarities(safe, kept.double() * good, sizes, origin)
+        """The weights of these models in each other's mixtures, by component: (m, m) each."""
+        models, finite = finite_models(stacked)
+        return self.similarities(models, kept.double() * finite, sizes, origin).of
 
     def mix(self, stacked: Model, kept: Tensor, sizes: Tensor | None = None, origin: Model | None = None) -> Model:
-        safe, good = sound(stacked)
-        weights = self.similarities(safe, kept.double() * good, sizes, origin)
-        mixed = blended(weights, safe, components(safe, self.granular()))
-        if good.all():
+        """A mixture of these models for each of them, stacked."""
+        models, finite = finite_models(stacked)
+        weights = self.similarities(models, kept.double() * finite, sizes, origin).of
+        return self.blend(weights, models, stacked, finite)
+
+    def blend(self, weights: dict[str, Tensor], models: Model, current: Model, finite: Tensor) -> Model:
+        """The mixtures of the models with these weights. A client whose current model is not finite keeps that one."""
+        mixed = blended(weights, models, components(models, self.granular()))
+        if finite.all():
             return mixed
-        return tree.mapped(lambda new, old: torch.where(spread(good, old), new, old), mixed, stacked)
+        return tree.mapped(lambda new, old: torch.where(spread(finite, old), new, old), mixed, current)
 
     def init(self, task: Task) -> Slot:
         for name, value in task.model.items():
@@ -63,35 +92,37 @@ class Mixing(Collaborate):
 
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
         assert current is not None
-        mixed = self.mix(current, slot["kept"][ids], task.sizes[ids], task.model)
-        return Sent(ids, own={"model": mixed}), slot
+        sources, stacked = self.sources(slot, ids, current)
+        models, finite = finite_models(stacked)
+        found = self.similarities(models, slot["kept"][sources].double() * finite, task.sizes[sources], task.model)
+        at = torch.searchsorted(sources, ids)
+        weights = {component: value[at] for component, value in found.of.items()}  # (m, s)
+        mixed = self.blend(weights, models, current, finite[at])
+        numbers = found.numbers if finite.all() else {}  # zeros stand for broken models, and numbers would be of zeros
+        return Sent(ids, own={"model": mixed}, kin=Kin(ids, sources, weights, numbers)), slot
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         return slot | {"kept": slot["kept"].index_copy(0, reply.ids, kept.double())}
 
-    def kin(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> Kin | None:
-        assert current is not None
-        return Kin(ids, ids, self.weights(current, slot["kept"][ids], task.sizes[ids], task.model))
 
-
-def sound(stacked: Model) -> tuple[Model, Tensor]:
-    """The models with those that are not finite set to zero, and which are finite."""
+def finite_models(stacked: Model) -> tuple[Model, Tensor]:
+    """The models, with zeros in place of every model that is not finite, and which models are finite, (m,)."""
     lengths = {len(value) for value in stacked.values()}
     if len(lengths) != 1:
         raise BadInput(f"Models of different clients do not have the same tensors: stacks of {sorted(lengths)} rows.")
-    good = tree.finite(stacked)
-    if good.all():
-        return stacked, good
-    return tree.mapped(lambda value: torch.where(spread(good, value), value, 0.0), stacked), good
+    finite = tree.finite(stacked)
+    if finite.all():
+        return stacked, finite
+    return tree.mapped(lambda value: torch.where(spread(finite, value), value, 0.0), stacked), finite
 
 
 def spread(mask: Tensor, like: Tensor) -> Tensor:
-    """A mask of clients that broadcasts over their tensors."""
+    """A mask of clients in a shape that broadcasts over their tensors."""
     return mask.reshape(-1, *(1,) * (like.dim() - 1))
 
 
 def components(model: Model, granularity: Granularity) -> dict[str, list[str]]:
-    """The names of the tensors of each component: a layer is its weight and its bias together (A-M3)."""
+    """The names of the tensors of each component. The component of a layer is its weight and its bias (A-M3)."""
     if granularity == "model":
         return {"model": list(model)}
     found: dict[str, list[str]] = {}
@@ -100,40 +131,9 @@ def components(model: Model, granularity: Granularity) -> dict[str, list[str]]:
     return found
 
 
-def gram(stacked: Model, names: Sequence[str], origin: Model | None = None) -> Tensor:
-    """Inner products of the clients' components, less `origin` where it is given."""  # (m, m) float64
-    m = len(stacked[names[0]])
-    total = torch.zeros(m, m, dtype=torch.float64, device=stacked[names[0]].device)
-    for name in names:
-        flat = stacked[name].reshape(m, -1)
-        start = None if origin is None else origin[name].reshape(-1)
-        for at in blocks(m, flat.shape[1]):
-            block = flat[:, at].double() if start is None else flat[:, at].double() - start[at].double()
-            total += block @ block.mT
-    return (total + total.mT) / 2
-
-
-def blocks(m: int, width: int) -> list[slice]:
-    step = max(1, BLOCK // m)
-    return [slice(first, first + step) for first in range(0, width, step)]
-
-
-def cosines(products: Tensor) -> Tensor:
-    """COS of the cards: 0 with anything without a direction, exactly 1 with itself, within [-1, 1]."""  # (m, m)
-    norms = products.diagonal().clamp(min=0).sqrt()
-    found = products / (norms[:, None] * norms[None, :]).clamp(min=NOTHING**2)
-    found = torch.where((norms[:, None] < NOTHING) | (norms[None, :] < NOTHING), 0.0, found)
-    return found.clamp(-1, 1).fill_diagonal_(1.0)
-
-
-def distances(products: Tensor) -> Tensor:
-    """Squared Euclidean distances."""  # (m, m)
-    squares = products.diagonal()
-    return (squares[:, None] + squares[None, :] - 2 * products).clamp(min=0).fill_diagonal_(0.0)
-
-
 def normalised(scores: Tensor, kept: Tensor) -> Tensor:
-    """Non-negative scores as weights: each source times how far it is kept, but for a client's own, rows to one."""
+    """Non-negative scores (m, m) as weights: the column of each source is multiplied by its `kept`, except on the
+    diagonal, and each row is divided by its sum. A row of zeros becomes the weight 1 of the client's own model."""
     eye = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
     counted = torch.where(eye, scores, scores * kept.to(scores.device)[None, :])
     total = counted.sum(1, keepdim=True)
@@ -141,7 +141,7 @@ def normalised(scores: Tensor, kept: Tensor) -> Tensor:
 
 
 def blended(weights: dict[str, Tensor], sources: Model, groups: dict[str, list[str]]) -> Model:
-    """Each client's mixture of the sources, component by component."""  # (s, ...) -> (m, ...)
+    """The mixture of the sources for each client, component by component."""  # (s, ...) -> (m, ...)
     found: Model = {}
     for component, names in groups.items():
         for name in names:

@@ -1,24 +1,22 @@
-"""One model for all: the mean of the replies without the extremes, number by number (Yin et al. 2018)."""
+"""One common model: the mean of the replies without the extremes, separately for each number (Yin et al. 2018)."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor
 
 from fedkin.collaborate.mean import OneModel
 from fedkin.collaborate.median import by_number
-from fedkin.errors import require
-from fedkin.parts import Reply, Sent, Slot, Task
+from fedkin.fields import Rule
+from fedkin.messages import Reply, Sent, Slot, Task
 
 
 @dataclass(frozen=True)
 class TrimmedMean(OneModel):
-    """Of every number the b = floor(trim n) largest and b smallest values are dropped, and the mean of the others
-    taken; all replies that count at all count alike. As trim is below a half, something is always left."""
+    """Each number of the new model is the mean of that number over the n replies with a positive weight, without the
+    b = floor(trim n) largest and the b smallest values; how large the weight is does not matter."""
 
-    trim: float = 0.1
-
-    def __post_init__(self) -> None:
-        require(0 <= self.trim < 0.5, f"collaborate.trim must be at least 0 and below 0.5, not {self.trim}.")
+    trim: Annotated[float, Rule(lambda v: 0 <= v < 0.5, "{field} must be at least 0 and below 0.5, not {value}.")] = 0.1
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         counted = reply.only(kept > 0)

@@ -3,7 +3,7 @@
     fk.data.scenarios.flip(federation, 0.2)     # a fifth of the clients get wrong labels
 
 `Federation.irrelevant` says which clients are irrelevant. It is for the evaluation: of all parts of a method only the
-oracle may see it (`Keep.told`).
+oracle may see it (`Needs.truth`).
 
 Only the training samples of irrelevant clients change. Test, validation, common and server samples stay clean, and so
 do the training samples of relevant clients, also where clients share rows.

@@ -1,4 +1,4 @@
-"""Does a client pull where the model has been going? PFedRe's rule with a score that needs no inversion."""
+"""Does an update point where the model has been going? PFedRe's rule with a score that needs no inversion."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Model
-from fedkin.keep.relevance import Judging
-from fedkin.parts import Reply, Slot, Task
+from fedkin.fields import NonNegative
+from fedkin.keep.majority import Majority
+from fedkin.messages import Reply, Slot, Task
 
 NOTHING = 1e-12  # a norm below this has no direction
 
 
 @dataclass(frozen=True)
-class Alignment(Judging):
+class Alignment(Majority):
     """r_i = 1 - cos(u_i, (omega - omega^0) + mean of u), u_i = omega_i - omega.
 
-    The way the model has come so far is the work of the majority over all rounds. A client with wrong labels pulls back
-    along it, however heterogeneous the clients are and however small the updates of those that have learned their
-    labels become; that is what distances between updates, inverted or not, lose sight of. In the first round it is the
-    direction of the mean update. `docs/papers/pfedre.md` has the comparison.
+    omega - omega^0 is how the model has moved since the start; in round 1 it is zero, and the mean update gives the
+    direction. Most clients have moved the model this way over all rounds, so the update of a client with wrong labels
+    points back along it. This stays so if the clients are heterogeneous, and if the updates of clients that have
+    learned their labels become small; distances between updates, inverted or not, do not show it then.
+    `docs/papers/pfedre.md` has the comparison.
     """
 
-    min_gap: float | None = None
+    min_gap: NonNegative | None = None
 
     def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
         updates = tree.vector(tree.update(before, reply.upload["model"])).double()  # (m, d)

@@ -5,12 +5,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedkin.parts import Keep, Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.needs import Needs
+from fedkin.parts import Keep
 
 
 @dataclass(frozen=True)
 class Everyone(Keep):
-    judges = False
+    """Every reply has weight 1."""
+
+    @property
+    def needs(self) -> Needs:
+        return Needs()
 
     def __call__(
         self, slot: Slot, task: Task, sent: Sent, reply: Reply, round: int, gen: torch.Generator

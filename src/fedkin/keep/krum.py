@@ -1,21 +1,24 @@
-"""Krum and Multi-Krum (Blanchard et al. 2017): the updates with the nearest neighbours count."""
+"""Krum and Multi-Krum (Blanchard et al. 2017): the updates that are nearest to other updates count."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from fedkin.collaborate.mixing import distances, gram
 from fedkin.core import tree
+from fedkin.core.geometry import distances, gram
 from fedkin.core.tree import Model
-from fedkin.errors import require
-from fedkin.parts import Keep, Reply, Sent, Slot, Task
+from fedkin.fields import NonNegative, Rule
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.parts import Keep
 
 
 def krum_scores(stacked: Model, f: int) -> Tensor:
-    """The sum of each one's n - f - 2 smallest squared distances to the others; at least the nearest counts."""  # (n,)
+    """The score of each of n updates: the sum of its n - f - 2 smallest squared distances to the others, or its smallest
+    distance if n - f - 2 is below 1."""  # (n,)
     apart = distances(gram(stacked, list(stacked)))
     n = len(apart)
     if n == 1:
@@ -26,20 +29,23 @@ def krum_scores(stacked: Model, f: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Krum(Keep):
-    """Only the update with the best score counts. `f`: how many of the replies may be bad, or, below 1, which share of
-    them. The guarantee needs n >= 2 f + 3 replies. Ties: the first client."""
+    """Only the update with the smallest score counts; of equal scores, that of the lowest client id.
 
-    f: float = 0.2
+    `f` is how many of the replies may be bad or, if it is below 1, which share of them. The paper's guarantee needs
+    n >= 2 f + 3 replies.
+    """
 
-    def __post_init__(self) -> None:
-        require(self.f >= 0, f"keep.f cannot be negative, and is {self.f}.")
-        require(self.f < 1 or float(self.f).is_integer(), f"keep.f is a share below 1 or a whole number, not {self.f}.")
+    f: Annotated[
+        NonNegative,
+        Rule(lambda v: v < 1 or float(v).is_integer(), "{field} is a share below 1 or a whole number, not {value}."),
+    ] = 0.2
 
     def bad(self, n: int) -> int:
+        """How many of n replies may be bad."""
         return min(n, int(self.f * n + 1e-9) if self.f < 1 else int(self.f))
 
     def chosen(self, n: int) -> int:
-        """How many updates count."""
+        """How many of n updates count."""
         return 1
 
     def __call__(
@@ -53,7 +59,7 @@ class Krum(Keep):
 
 @dataclass(frozen=True)
 class MultiKrum(Krum):
-    """The n - f updates with the best scores count, all alike."""
+    """The n - f updates with the smallest scores count, each with weight 1."""
 
     def chosen(self, n: int) -> int:
         return max(1, n - self.bad(n))

@@ -1,4 +1,4 @@
-"""The truth as a filter: what any filter of irrelevant clients can reach at best."""
+"""The truth as a filter: no filter of irrelevant clients can do better than this one."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,18 @@ import torch
 from torch import Tensor
 
 from fedkin.errors import require
-from fedkin.parts import Keep, Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.needs import Needs
+from fedkin.parts import Keep
 
 
 @dataclass(frozen=True)
 class Oracle(Keep):
-    """The updates of irrelevant clients do not count. The only part that is told who they are."""
+    """The updates of irrelevant clients do not count. No other part is told who is irrelevant."""
 
-    told = True
+    @property
+    def needs(self) -> Needs:
+        return super().needs | Needs(truth=True)
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         require(

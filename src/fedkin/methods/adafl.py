@@ -6,8 +6,9 @@ a_i <- alpha a_i + (1 - alpha) (d_i / sum d) sum a over the selected (2), d_i = 
 
 from dataclasses import replace
 
+from fedkin.methods.bases import require_method
 from fedkin.methods.fedavg import fedavg
-from fedkin.parts import Method, built
+from fedkin.parts import Method
 from fedkin.select import Attention, Constant, Steps
 
 
@@ -15,7 +16,7 @@ def adafl(
     base: Method | None = None, alpha: float = 0.9, start: float = 0.1, end: float = 0.5, levels: int = 5
 ) -> Method:
     """The base method, with its selection replaced; FedAvg unless given."""
-    built(base)
+    require_method(base)
     chosen = base or fedavg()
     name = "adafl" if base is None else f"adafl_{base.name}"
     return replace(chosen, name=name, select=Attention(alpha, Steps(start, end, levels)))
@@ -23,7 +24,7 @@ def adafl(
 
 def attn(fraction: float = 0.1, alpha: float = 0.9, base: Method | None = None) -> Method:
     """Attention with a constant fraction: AdaFL's ablation."""
-    built(base)
+    require_method(base)
     name = "attn" if base is None else f"attn_{base.name}"
     return replace(base or fedavg(), name=name, select=Attention(alpha, Constant(fraction)))
 

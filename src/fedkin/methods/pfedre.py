@@ -11,8 +11,9 @@ from typing import Literal
 from fedkin.collaborate import Mean
 from fedkin.errors import require
 from fedkin.keep import Alignment, Oracle, Relevance
+from fedkin.methods.bases import require_method
 from fedkin.methods.fedavg import fedavg
-from fedkin.parts import Method, built
+from fedkin.parts import Method
 from fedkin.select import Dismiss, Uniform
 from fedkin.train import TwoStreams
 
@@ -39,7 +40,7 @@ def pfedre(
     ("finetune"), or pulled towards omega by `lam` ("ditto") (A-R5). With `after`, clients that were judged `who` in
     more than half of so many rounds take part no longer (the paper's Fig. 6).
     """
-    built(base)
+    require_method(base)
     keep = Relevance(samples=samples, iterations=iterations, rate=rate)
     if base is not None:
         given = (eta, epochs, batch, gamma, eta_v, beta, lam, fraction) == (0.05, 1, 32, 0.0, None, "local", 1.0, 1.0)
@@ -71,6 +72,6 @@ def pfedre_aligned(base: Method | None = None) -> Method:
 
 def oracle(base: Method | None = None) -> Method:
     """The base method, FedAvg unless given, without the irrelevant clients, as only the truth can tell them."""
-    built(base)
+    require_method(base)
     chosen = base or fedavg()
     return replace(chosen, name="oracle" if base is None else f"oracle_{base.name}", keep=Oracle())

@@ -1,24 +1,27 @@
-"""AdaFL's attention: clients far from the common model are drawn more often (eq. 2)."""
+"""AdaFL's attention: clients whose models are far from the common model are drawn more often (eq. 2)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from fedkin.core.tree import Model
-from fedkin.errors import require
-from fedkin.parts import Reply, Select, Sent, Slot, Task
+from fedkin.fields import Rule
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.needs import Needs
+from fedkin.parts import Select
 from fedkin.select.draw import drawn
-from fedkin.select.schedule import Schedule, fair, scheduled, whole
+from fedkin.select.schedule import ClientFraction, Schedule, scheduled, whole
 
 NOTHING = 1e-12  # distances that sum to less say nothing
 MENDED = 100  # rounds after which the scores are made to sum to one again, against rounding
 
 
 def updated(scores: Tensor, ids: Tensor, distance: Tensor, alpha: float) -> Tensor:
-    """a_i <- alpha a_i + (1 - alpha) (d_i / sum d) sum a, over the selected; the others keep theirs. (2)"""
+    """a_i <- alpha a_i + (1 - alpha) (d_i / sum d) sum a for the clients in `ids`; the others keep their scores. (2)"""
     total = distance.double().sum()
     if not (NOTHING < total < torch.inf):
         return scores
@@ -28,25 +31,22 @@ def updated(scores: Tensor, ids: Tensor, distance: Tensor, alpha: float) -> Tens
 
 @dataclass(frozen=True)
 class Attention(Select):
-    """Scores start at n_i / n and are a probability of being drawn; alpha = 1 leaves them there.
+    """Clients are drawn in proportion to their scores. Scores start at n_i / n and sum to one; with alpha = 1 they
+    never change.
 
-    The distance of a client is between the new common model and what it uploaded; for methods with a model a client,
-    between what it was sent and what it returned. `fraction` may be a number or a schedule.
+    d_i is the distance between the new common model and the model that client i uploaded. In a method with a model for
+    each client it is the distance between the model that the client was sent and the model that it uploaded. `fraction`
+    is a number or a schedule.
     """
 
-    learns = True
-
-    alpha: float = 0.9
-    fraction: float | Schedule = 0.1
-
-    def __post_init__(self) -> None:
-        require(0 <= self.alpha <= 1, f"select.alpha must be from 0 to 1 (1: attention off), not {self.alpha}.")
-        if not isinstance(self.fraction, Schedule):
-            fair(self.fraction)
+    alpha: Annotated[
+        float, Rule(lambda v: 0 <= v <= 1, "{field} must be from 0 to 1 (1: attention off), not {value}.")
+    ] = 0.9
+    fraction: ClientFraction | Schedule = 0.1
 
     @property
-    def extends(self) -> bool:  # type: ignore[override]
-        return scheduled(self.fraction).extends
+    def needs(self) -> Needs:
+        return Needs(replies=True) | scheduled(self.fraction).needs
 
     def init(self, task: Task) -> Slot:
         sizes = task.sizes.double()
@@ -78,8 +78,8 @@ class Attention(Select):
         return {"score": slot["scores"]}
 
     def log(self, slot: Slot) -> dict[str, float]:
-        """How far attention has moved from even: its entropy (as a share of the largest), and its largest over its
-        smallest score."""
+        """How uneven the scores are: their entropy as a share of the largest possible one, and the largest score
+        divided by the smallest."""
         a = slot["scores"]
         least = float(a.min())
         entropy = float(-(a * torch.log(a.clamp(min=torch.finfo(torch.float64).tiny))).sum())
@@ -88,7 +88,7 @@ class Attention(Select):
 
 
 def moved(sent: Sent, reply: Reply, after: Model | None) -> Tensor:
-    """d_i = |W - W_i|, W the new common model or, where there is none, what the client was sent."""  # (k,)
+    """d_i = |W - W_i|. W is the new common model or, if there is none, the model that the client was sent."""  # (k,)
     uploads = reply.upload["model"]
     squares = torch.zeros(len(reply.ids), dtype=torch.float64)
     start = sent.to(reply.ids)["model"] if after is None else None

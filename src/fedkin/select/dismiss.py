@@ -1,4 +1,4 @@
-"""After some rounds, clients that were mostly judged irrelevant (or relevant) take part no longer: PFedRe's Fig. 6."""
+"""Clients that were mostly found irrelevant (or relevant) take part no longer after some rounds: PFedRe's Fig. 6."""
 
 from __future__ import annotations
 
@@ -9,42 +9,27 @@ import torch
 from torch import Tensor
 
 from fedkin.core.tree import Model
-from fedkin.errors import require
-from fedkin.parts import Reply, Select, Sent, Slot, Task
+from fedkin.fields import Count
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.needs import Needs
+from fedkin.parts import Select
 from fedkin.select.uniform import Uniform
 
 
 @dataclass(frozen=True)
 class Dismiss(Select):
-    """The selection of `base`; from round `after` + 1 on without the clients whose updates did not count (`who`:
-    "irrelevant") or did count ("relevant") in more than half of the rounds up to then. If nobody would be left, nobody
-    is dismissed."""
+    """`base` selects the clients. From round `after` + 1 on, some of the clients are dismissed: with
+    `who="irrelevant"` those whose updates did not count in more than half of the rounds 1 to `after` in which they
+    replied, with `who="relevant"` those whose updates did. If all selected clients are dismissed, all of them take part
+    after all."""
 
-    after: int = 50
+    after: Count = 50
     who: Literal["irrelevant", "relevant"] = "irrelevant"
     base: Select = field(default_factory=lambda: Uniform(fraction=1.0))
 
-    def __post_init__(self) -> None:
-        require(self.after >= 1, f"select.after must be at least 1, not {self.after}.")
-        known = self.who in ("irrelevant", "relevant")
-        require(known, f"select.who is 'irrelevant' or 'relevant', not '{self.who}'.")
-        require(isinstance(self.base, Select), f"select.base is a Select part, not {self.base!r}.")
-
     @property
-    def asks(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.base.asks
-
-    @property
-    def needs_model(self) -> bool:  # type: ignore[override]
-        return self.base.needs_model
-
-    @property
-    def surveys(self) -> bool:  # type: ignore[override]
-        return self.base.surveys
-
-    @property
-    def extends(self) -> bool:  # type: ignore[override]
-        return self.base.extends
+    def needs(self) -> Needs:
+        return self.base.needs
 
     def init(self, task: Task) -> Slot:
         zero = torch.zeros(task.n, dtype=torch.float64)
@@ -58,6 +43,9 @@ class Dismiss(Select):
     def share(self, task: Task) -> float:
         return self.base.share(task)
 
+    def cautions(self, task: Task) -> list[str]:
+        return self.base.cautions(task)
+
     def __call__(self, slot: Slot, task: Task, round: int, gen: torch.Generator) -> tuple[Tensor, Slot]:
         ids, base = self.base(slot["base"], task, round, gen)
         slot = slot | {"base": base, "round": torch.tensor(round)}
@@ -67,7 +55,7 @@ class Dismiss(Select):
         return (left if len(left) else ids), slot
 
     def dismissed(self, slot: Slot) -> Tensor:
-        """Who takes part no longer, by what was judged so far."""  # (n,) bool
+        """Which of all clients are dismissed. A client is dismissed by its replies in rounds 1 to `after`."""  # (n,)
         counted = slot["counted"] if self.who == "relevant" else slot["judged"] - slot["counted"]
         found: Tensor = 2 * counted > slot["judged"]
         return found
@@ -83,7 +71,7 @@ class Dismiss(Select):
         gen: torch.Generator,
     ) -> Slot:
         slot = slot | {"base": self.base.observe(slot["base"], task, sent, reply, kept, after, gen)}
-        if slot["round"] > self.after or not reply.upload:  # a survey judges nobody
+        if slot["round"] > self.after or not reply.upload:  # a survey has no uploads
             return slot
         return slot | {
             "judged": slot["judged"].index_add(0, reply.ids, torch.ones(len(reply.ids), dtype=torch.float64)),

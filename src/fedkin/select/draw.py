@@ -1,4 +1,4 @@
-"""Drawing distinct clients: SAMPLE_P of the cards."""
+"""Drawing distinct clients in proportion to given numbers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from torch import Tensor
 
 
 def drawn(p: Tensor, k: int, gen: torch.Generator) -> Tensor:
-    """k distinct clients by successive draws in proportion to p, renormalised after each; ascending.
+    """The ids of k distinct clients, ascending. They are drawn one after another in proportion to p, which is
+    renormalised after each draw.
 
-    It is the Gumbel top-k of log p, which has the same law. With fewer than k positive entries all of them are taken,
-    and the rest uniformly from the others. Ties go to the lower id.
+    The k largest of log p + Gumbel noise have the same distribution as such draws. If fewer than k entries of p are
+    positive, all of these are taken, and the rest is drawn uniformly from the others. Ties go to the lower id.
     """
     noise = -torch.log(-torch.log(torch.rand(len(p), generator=gen, dtype=torch.float64).clamp(min=2.0**-60)))
     positive = p > 0

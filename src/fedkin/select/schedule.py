@@ -1,13 +1,24 @@
-"""How many clients take part: a share of them, by round."""
+"""How many clients take part: a fraction of the clients for each round."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
-from typing import ClassVar
+from typing import Annotated
 
 from fedkin.errors import require
+from fedkin.fields import Rule
+from fedkin.needs import Needs
 from fedkin.parts import Part
+
+ClientFraction = Annotated[
+    float,
+    Rule(
+        lambda v: isinstance(v, int | float) and not isinstance(v, bool),
+        "A fraction of the clients is a number, not {value!r}.",
+    ),
+    Rule(lambda v: 0 < v <= 1, "A fraction of the clients must be above 0 and at most 1, not {value}."),
+]
 
 
 def whole(fraction: float, n: int) -> int:
@@ -16,20 +27,18 @@ def whole(fraction: float, n: int) -> int:
 
 
 class Schedule(Part):
-    """A fraction for each round of a run."""
-
-    extends: ClassVar[bool] = True  # False where it depends on the number of rounds
+    """A fraction of the clients for each round of a run. It needs the number of rounds if it depends on that number."""
 
     def at(self, round: int, rounds: int) -> float:
+        """The fraction in this round of a run with so many rounds. Rounds count from 1."""
         raise TypeError(f"{type(self).__name__} does not say how many take part")
 
 
 @dataclass(frozen=True)
 class Constant(Schedule):
-    fraction: float = 0.1
+    """The same fraction in every round."""
 
-    def __post_init__(self) -> None:
-        fair(self.fraction)
+    fraction: ClientFraction = 0.1
 
     def at(self, round: int, rounds: int) -> float:
         return self.fraction
@@ -39,18 +48,17 @@ class Constant(Schedule):
 class Steps(Schedule):
     """AdaFL's dynamic fraction: `levels` equal steps from `start` to `end`, each for rounds / levels rounds (A-D3)."""
 
-    extends: ClassVar[bool] = False
+    start: ClientFraction = 0.1
+    end: ClientFraction = 0.5
+    levels: Annotated[int, Rule(lambda v: v >= 1, "A schedule has at least one level, not {value}.")] = 5
 
-    start: float = 0.1
-    end: float = 0.5
-    levels: int = 5
-
-    def __post_init__(self) -> None:
-        fair(self.start)
-        fair(self.end)
-        require(self.levels >= 1, f"A schedule has at least one level, not {self.levels}.")
+    def check(self) -> None:
         require(self.end >= self.start, f"A schedule may not decrease, but goes from {self.start} to {self.end}.")
         require(self.levels > 1 or self.start == self.end, "A schedule of one level starts where it ends; add levels.")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(rounds=True)
 
     def at(self, round: int, rounds: int) -> float:
         level = min(self.levels - 1, (round - 1) * self.levels // rounds)
@@ -59,14 +67,11 @@ class Steps(Schedule):
 
 @dataclass(frozen=True)
 class Listed(Schedule):
-    """A fraction for every round, as it stands here; the last one goes on."""
+    """One fraction for each round, as listed. The last one is used for all further rounds."""
 
-    fractions: tuple[float, ...] = (0.1,)
+    fractions: Annotated[tuple[ClientFraction, ...], Rule(bool, "A schedule needs at least one fraction.")] = (0.1,)
 
-    def __post_init__(self) -> None:
-        require(self.fractions, "A schedule needs at least one fraction.")
-        for fraction in self.fractions:
-            fair(fraction)
+    def check(self) -> None:
         rises = all(a <= b for a, b in zip(self.fractions, self.fractions[1:], strict=False))
         require(rises, "A schedule may not decrease.")
 
@@ -74,13 +79,8 @@ class Listed(Schedule):
         return self.fractions[min(round, len(self.fractions)) - 1]
 
 
-def fair(fraction: float) -> None:
-    number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
-    require(number, f"A fraction of the clients is a number, not {fraction!r}.")
-    require(0 < fraction <= 1, f"A fraction of the clients must be above 0 and at most 1, not {fraction}.")
-
-
 def scheduled(fraction: float | Schedule) -> Schedule:
+    """A schedule as it is, and a number as a constant schedule."""
     return fraction if isinstance(fraction, Schedule) else Constant(float(fraction))
 
 

@@ -1,45 +1,44 @@
-"""S-FedAvg (Nagalapatti and Narayanam 2021): clients are drawn by what they add to the server's own validation set."""
+"""S-FedAvg (Nagalapatti and Narayanam 2021): clients that raise the accuracy on the server's own samples are drawn
+more often."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Model
-from fedkin.errors import BadInput, require
-from fedkin.parts import Reply, Select, Sent, Slot, Task
+from fedkin.errors import BadInput
+from fedkin.fields import Count, Positive, Share
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.needs import Needs
+from fedkin.parts import Select
 from fedkin.select.draw import drawn
-from fedkin.select.schedule import fair, whole
+from fedkin.select.schedule import ClientFraction, whole
 
 
 @dataclass(frozen=True)
 class Shapley(Select):
-    """P = softmax(phi / temperature), phi_i <- alpha phi_i + beta s_i for the selected, s_i their Shapley values by
-    `permutations` random orders: the mean gain in validation accuracy as a client joins the mean of the updates.
+    """Clients are drawn with P = softmax(phi / temperature). For the clients that reply,
+    phi_i <- alpha phi_i + beta s_i.
 
-    Coalitions are remembered within a round. The temperature 0.01 on fractions is 1 on percents.
+    s_i is the Shapley value of client i, estimated by `permutations` random orders: the mean gain in validation
+    accuracy when the model of the client joins the mean of those before it. The accuracy of a coalition is computed
+    once in a round. Accuracies are fractions here; the temperature 0.01 is 1 if they are percents.
     """
 
-    learns = True
+    alpha: Share = 0.75
+    beta: Share = 0.25
+    temperature: Positive = 0.01
+    permutations: Count = 10
+    fraction: ClientFraction = 0.1
 
-    needs_model: ClassVar[bool] = True
-
-    alpha: float = 0.75
-    beta: float = 0.25
-    temperature: float = 0.01
-    permutations: int = 10
-    fraction: float = 0.1
-
-    def __post_init__(self) -> None:
-        fair(self.fraction)
-        require(self.temperature > 0, f"select.temperature must be positive, not {self.temperature}.")
-        require(self.permutations >= 1, f"select.permutations must be at least 1, not {self.permutations}.")
-        for name in ("alpha", "beta"):
-            require(0 <= getattr(self, name) <= 1, f"select.{name} must be from 0 to 1, not {getattr(self, name)}.")
+    @property
+    def needs(self) -> Needs:
+        return Needs(replies=True, common_model=True)
 
     def init(self, task: Task) -> Slot:
         if task.validation is None:
@@ -72,7 +71,7 @@ class Shapley(Select):
         known: dict[frozenset[int], float] = {}
 
         def value(coalition: frozenset[int]) -> float:
-            """The validation accuracy of the mean of these clients' models; of nobody's, that of the model sent."""
+            """The validation accuracy of the mean of these clients' models, or of the model sent if there are none."""
             if coalition not in known:
                 some = tree.rows(uploads, torch.tensor(sorted(coalition), dtype=torch.int64))
                 known[coalition] = accuracy(task, tree.mapped(lambda v: v.mean(0), some) if coalition else before)
@@ -87,21 +86,21 @@ class Shapley(Select):
         return {"score": slot["phi"]}
 
 
-def shapley(value: object, orders: list[list[int]]) -> list[float]:
-    """The mean marginal gain of each player over these orders; over all orders, its Shapley value."""
+def shapley(value: Callable[[frozenset[int]], float], orders: list[list[int]]) -> list[float]:
+    """The mean marginal gain of each player over these orders. Over all orders it is the player's Shapley value."""
     total = [0.0] * len(orders[0])
     for order in orders:
         joined: frozenset[int] = frozenset()
         for player in order:
             larger = joined | {player}
-            total[player] += value(larger) - value(joined)  # type: ignore[operator]
+            total[player] += value(larger) - value(joined)
             joined = larger
     return [gain / len(orders) for gain in total]
 
 
 @torch.no_grad()
 def accuracy(task: Task, model: Model) -> float:
-    """On the server's own samples."""
+    """The accuracy of the model on the server's own samples."""
     batch = task.validation
     assert batch is not None
     assert task.logits is not None

@@ -1,4 +1,4 @@
-"""Distinct clients, each as likely as any other."""
+"""Clients are drawn uniformly."""
 
 from dataclasses import dataclass
 
@@ -6,29 +6,27 @@ import torch
 from torch import Tensor
 
 from fedkin.errors import require
-from fedkin.parts import Select, Slot, Task
+from fedkin.fields import Count, Fraction
+from fedkin.messages import Slot, Task
+from fedkin.parts import Select
 from fedkin.select.schedule import whole
 
 
 @dataclass(frozen=True)
 class Uniform(Select):
-    """SAMPLE_UNIFORM: `count` clients, or a `fraction` of them, without replacement."""
+    """`count` clients, or a `fraction` of all, without replacement; each client is as likely as any other."""
 
-    count: int | None = None
-    fraction: float | None = None
+    count: Count | None = None
+    fraction: Fraction | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(
             (self.count is None) != (self.fraction is None),
             "Uniform takes either count or fraction; set one, and the other to null.",
         )
-        require(self.count is None or self.count >= 1, f"select.count must be at least 1, not {self.count}.")
-        require(
-            self.fraction is None or 0 < self.fraction <= 1,
-            f"select.fraction must be above 0 and at most 1, not {self.fraction}.",
-        )
 
     def size(self, n: int) -> int:
+        """How many of n clients are drawn."""
         return min(self.count, n) if self.count is not None else whole(self.fraction or 1.0, n)
 
     def share(self, task: Task) -> float:

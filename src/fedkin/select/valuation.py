@@ -1,48 +1,42 @@
 """Active federated learning (Goetz et al. 2019): clients with a high loss are drawn more often.
 
-Called *active* here, because AFL also names agnostic federated learning.
+The part is called *active*, because AFL is also the name of agnostic federated learning.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from fedkin.core.tree import Model
-from fedkin.errors import require
-from fedkin.parts import Reply, Select, Sent, Slot, Task
+from fedkin.fields import NonNegative, Share
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.needs import Needs
+from fedkin.parts import Select
 from fedkin.select.draw import drawn
-from fedkin.select.schedule import fair, whole
+from fedkin.select.schedule import ClientFraction, whole
 
 
 @dataclass(frozen=True)
 class Active(Select):
-    """v_i = sqrt(n_i) times the mean loss of client i at the model it received; the last one known counts.
+    """The value of client i is v_i = sqrt(n_i) times its mean loss at the model that it received last.
 
-    The floor(alpha1 n) smallest values have no chance; of m clients, ceil((1 - alpha3) m) are drawn in proportion to
-    exp(alpha2 v), the rest uniformly. Before round 1 every client reports its loss once, and that is counted.
+    The clients with the floor(alpha1 n) smallest values cannot be drawn by value. Of the m clients of a round,
+    ceil((1 - alpha3) m) are drawn in proportion to exp(alpha2 v), the rest uniformly from all others. Before round 1
+    every client reports its loss once; the cost of this is counted.
     """
 
-    learns = True
+    alpha1: Share = 0.75
+    alpha2: NonNegative = 0.01
+    alpha3: Share = 0.1
+    fraction: ClientFraction = 0.1
 
-    asks: ClassVar[tuple[str, ...]] = ("loss",)
-    surveys: ClassVar[bool] = True
-
-    alpha1: float = 0.75
-    alpha2: float = 0.01
-    alpha3: float = 0.1
-    fraction: float = 0.1
-
-    def __post_init__(self) -> None:
-        fair(self.fraction)
-        for name in ("alpha1", "alpha3"):
-            value = getattr(self, name)
-            require(0 <= value <= 1, f"select.{name} must be from 0 to 1, not {value}.")
-        require(self.alpha2 >= 0, f"select.alpha2 cannot be negative, and is {self.alpha2}.")
+    @property
+    def needs(self) -> Needs:
+        return Needs(replies=True, reports=("loss",), survey=True)
 
     def init(self, task: Task) -> Slot:
         return {"values": torch.full((task.n,), -torch.inf, dtype=torch.float64)}
@@ -56,7 +50,7 @@ class Active(Select):
         values[values.argsort(stable=True)[: floor(self.alpha1 * task.n + 1e-9)]] = -torch.inf
         chance = torch.where(values.isfinite(), torch.exp(self.alpha2 * (values - values.max())), 0.0)
         valued = ceil((1 - self.alpha3) * m - 1e-9)
-        if m == 1:  # a share of one client is a chance
+        if m == 1:  # one client cannot be divided, so its share is a chance
             valued = int(torch.rand((), generator=gen) >= self.alpha3)
         known = values.isfinite().any() and valued > 0
         first = drawn(chance, valued, gen) if known else torch.zeros(0, dtype=torch.int64)

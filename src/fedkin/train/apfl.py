@@ -1,4 +1,4 @@
-"""APFL's client: its own model v and its copy w of the common one, mixed by a weight alpha it learns."""
+"""APFL's client: a model v of its own and a copy w of the common model, mixed by a weight alpha that it learns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from torch import Tensor
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import require
-from fedkin.parts import Objective, Work
+from fedkin.fields import NonNegative, Share
+from fedkin.messages import Objective, Work
 from fedkin.train.sgd import SGD
 
 
@@ -20,27 +21,20 @@ class APFL(SGD):
     """w <- w - eta g(w);  vbar = alpha v + (1 - alpha) w;  v <- v - eta alpha g(vbar);
     alpha <- clip(alpha - eta ( <v - w, g(vbar)> + penalty alpha ), 0, 1).
 
-    All from the values before the step. alpha learns in the first step of each round (`adapt="first"`), in every step,
-    or never. `mix="output"` mixes the two networks' outputs instead of their parameters, as FedTorch does; `penalty` is
-    that code's too (0.02 there).
+    All three use the values before the step. alpha changes in the first step of each round (`adapt="first"`), in every
+    step, or never. `mix="output"` mixes the outputs of the two networks instead of their parameters, as FedTorch does.
+    `penalty` is also from FedTorch, where it is 0.02.
     """
 
     elementwise = False  # the inner product is one number for all of a model's tensors
 
-    alpha: float = 0.5
+    alpha: Share = 0.5
     adapt: Literal["first", "every", "never"] = "first"
-    penalty: float = 0.0
+    penalty: NonNegative = 0.0
     mix: Literal["parameter", "output"] = "parameter"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.alpha <= 1, f"train.alpha must be from 0 to 1, not {self.alpha}.")
-        require(self.penalty >= 0, f"train.penalty cannot be negative, and is {self.penalty}.")
-        require(
-            self.adapt in ("first", "every", "never"),
-            f"train.adapt is 'first', 'every' or 'never', not '{self.adapt}'.",
-        )
-        require(self.mix in ("parameter", "output"), f"train.mix is 'parameter' or 'output', not '{self.mix}'.")
+    def check(self) -> None:
+        super().check()
         plain = self.momentum == 0 and self.weight_decay == 0
         require(plain, "APFL's client has no momentum and no weight decay; set both to 0.")
 
@@ -80,7 +74,7 @@ class APFL(SGD):
         }
 
     def output_grads(self, alpha: Tensor, v: Model, w: Model, batch: Batch, f: Objective) -> tuple[Model, Model]:
-        """What the loss of the mixed outputs sends back through each network, without the mixing factor."""
+        """The gradients of the loss of the mixed outputs at v and at w, each without its factor alpha or 1 - alpha."""
         with torch.no_grad():
             blend = alpha * f.logits(v, batch) + (1 - alpha) * f.logits(w, batch)
         signal = torch.func.grad(lambda out: cross_entropy(out, batch))(blend)
@@ -89,15 +83,16 @@ class APFL(SGD):
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
         alpha = carry["mix"]["alpha"]
-        kept = {
+        private = {
             "model": carry["model"],
             "own": carry["own"],
             "mix": {"alpha": alpha, "trained": torch.ones_like(alpha)},
         }
-        return kept, {"model": carry["model"]}
+        return private, {"model": carry["model"]}
 
     def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
-        """Of v and w_i as they were after training; a client that never trained takes the common model as it is now."""
+        """alpha v + (1 - alpha) w, with w as it was after training. A client that never trained takes the common model
+        of now as w. With `mix="output"` it is both networks and alpha, as one model."""
         alpha, v, w = mine["mix"]["alpha"], mine["own"], mine["model"]
         if sent and "model" in sent:
             trained = mine["mix"]["trained"] > 0
@@ -106,18 +101,20 @@ class APFL(SGD):
             return mixed(alpha, v, w)
         return {f"own/{k}": x for k, x in v.items()} | {f"common/{k}": x for k, x in w.items()} | {"alpha": alpha}
 
-    def predicted(self, judged: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
+    def predicted(self, personal: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
         if self.mix == "parameter":
-            return logits(judged, batch)
-        part = lambda start: {k.removeprefix(start): x for k, x in judged.items() if k.startswith(start)}  # noqa: E731
-        alpha = judged["alpha"]
+            return logits(personal, batch)
+        part = lambda start: {k.removeprefix(start): x for k, x in personal.items() if k.startswith(start)}  # noqa: E731
+        alpha = personal["alpha"]
         return alpha * logits(part("own/"), batch) + (1 - alpha) * logits(part("common/"), batch)
 
 
 def mixed(alpha: Tensor, v: Model, w: Model) -> Model:
+    """alpha v + (1 - alpha) w."""
     return tree.mapped(lambda a, b: alpha * a + (1 - alpha) * b, v, w)
 
 
 def cross_entropy(out: Tensor, batch: Batch) -> Tensor:
+    """The mean loss of these outputs on a batch; samples that only fill a short batch up have weight 0."""
     each = F.cross_entropy(out, batch["y"], reduction="none")
     return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()

@@ -1,4 +1,4 @@
-"""FedMix's client (Yoon et al. 2021): mixup with other clients' averages, to first order in the averages."""
+"""FedMix's client (Yoon et al. 2021): mixup with the averages of other clients, to first order in these averages."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,8 @@ from torch import Tensor
 
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import require
-from fedkin.parts import Objective
+from fedkin.fields import BelowOne, Count
+from fedkin.messages import Objective
 from fedkin.train.sgd import SGD
 
 
@@ -16,9 +17,10 @@ from fedkin.train.sgd import SGD
 class FedMix(SGD):
     """loss = (1 - lam) CE(f(z), y) + lam CE(f(z), ybar) + lam (1 - lam) <grad_x CE(f(z), y), xbar>,  z = (1 - lam) x,
 
-    with one (xbar, ybar) drawn from the pool for every batch. Before round 1 each client sends the mean input and the
-    mean one-hot label of its samples, in groups of `group` (all at once if None), and everybody gets the pool. With
-    `own` false a client draws only what others sent. `naive` is plain mixup with the average, the paper's NaiveMix:
+    with one (xbar, ybar) drawn from the pool for every batch. Before round 1 each client sends the mean inputs and the
+    mean one-hot labels of groups of `group` samples (of all its samples if None); the pool holds those of all clients,
+    and every client gets it. If `own` is false, a client draws only averages that others sent. With `naive` it is plain
+    mixup with the average, the paper's NaiveMix:
 
     loss = (1 - lam) CE(f(z), y) + lam CE(f(z), ybar),  z = (1 - lam) x + lam xbar.
     """
@@ -26,19 +28,14 @@ class FedMix(SGD):
     elementwise = False
     picks = "averages"
 
-    lam: float = 0.05
-    group: int | None = None
+    lam: BelowOne = 0.05
+    group: Count | None = None
     own: bool = True
     naive: bool = False
 
     @property
-    def picks_own(self) -> bool:  # type: ignore[override]
+    def picks_own(self) -> bool:
         return self.own
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.lam < 1, f"train.lam must be at least 0 and below 1, not {self.lam}.")
-        require(self.group is None or self.group >= 1, f"train.group must be at least 1, not {self.group}.")
 
     def prepare(self, x: Tensor, y: Tensor, classes: int) -> Message:
         require(x.is_floating_point(), "FedMix averages samples, and words have no average; choose another method.")
@@ -51,6 +48,7 @@ class FedMix(SGD):
         return super().step(carry, batches, Mixed(self, f), rate)
 
     def loss(self, model: Model, batch: Batch, f: Objective) -> Tensor:
+        """The loss of the equation above, on one batch and the average that was picked for it."""
         lam, rest = self.lam, {k: v for k, v in batch.items() if k != "x"}
         x, xbar, ybar = (1 - lam) * batch["x"], batch["picked x"], batch["picked y"]
         if self.naive:
@@ -59,7 +57,7 @@ class FedMix(SGD):
         def right(z: Tensor) -> Tensor:
             return mean(F.cross_entropy(f.logits(model, rest | {"x": z}), batch["y"], reduction="none"), batch)
 
-        towards, plain = torch.func.grad_and_value(right)(x)  # of the mean over the batch, so summed below it is a mean
+        towards, plain = torch.func.grad_and_value(right)(x)  # the gradient of a mean, so that the sum below is a mean
         slope = (towards * xbar).sum()
         soft = mean(-(ybar * torch.log_softmax(f.logits(model, rest | {"x": x}), -1)).sum(-1), batch)
         total: Tensor = (1 - lam) * plain + lam * soft + lam * (1 - lam) * slope
@@ -68,7 +66,7 @@ class FedMix(SGD):
 
 @dataclass(frozen=True)
 class Mixed:
-    """The objective FedMix's steps descend."""
+    """The objective that the steps of FedMix descend."""
 
     part: FedMix
     f: Objective
@@ -85,4 +83,5 @@ class Mixed:
 
 
 def mean(each: Tensor, batch: Batch) -> Tensor:
+    """The mean over the samples of a batch; samples that only fill a short batch up have weight 0."""
     return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()

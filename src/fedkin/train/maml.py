@@ -1,4 +1,4 @@
-"""Per-FedAvg's client: learn a model that is good after one step of its own."""
+"""Per-FedAvg's client: it learns a model that is good after one step on the client's own data."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +8,8 @@ import torch
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import require
-from fedkin.parts import Objective
+from fedkin.fields import NonNegative, Positive
+from fedkin.messages import Objective
 from fedkin.train.sgd import SGD
 
 NOTHING = 1e-12  # a gradient shorter than this has no direction to look along
@@ -19,30 +20,28 @@ class MAML(SGD):
     """w~ = w - alpha g_D1(w), v = g_D2(w~), then first order (FO) w <- w - eta v, or Hessian-free (HF)
     w <- w - eta (v - alpha h), h = [ g_D3(w + e v) - g_D3(w - e v) ] / 2e, e = 0.01 / |v|.
 
-    D1, D2, D3 are independent batches. A client is judged by one step, w - alpha g_B(w), on a *training* batch.
+    D1, D2, D3 are independent batches. A client is scored by w - alpha g_B(w), with B one of its *training* batches.
     """
 
-    eta: float = 0.003
-    alpha: float = 0.03
+    eta: Positive = 0.003
+    alpha: NonNegative = 0.03
     order: Literal["FO", "HF"] = "FO"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.alpha >= 0, f"train.alpha cannot be negative, and is {self.alpha}.")
-        require(self.order in ("FO", "HF"), f"train.order is 'FO' or 'HF', not '{self.order}'.")
+    def check(self) -> None:
+        super().check()
         plain = self.momentum == 0 and self.weight_decay == 0
         require(plain, "Per-FedAvg's client has no momentum and no weight decay; set both to 0.")
 
     def alone(self) -> dict[str, Any]:
-        """At the rate of the step a client is judged after."""
+        """At the rate of the step after which a client is scored."""
         return super().alone() | {"eta": self.alpha or self.eta}
 
     @property
-    def batches_per_step(self) -> int:  # type: ignore[override]
+    def batches_per_step(self) -> int:
         return 2 if self.order == "FO" else 3
 
     @property
-    def elementwise(self) -> bool:  # type: ignore[override]
+    def elementwise(self) -> bool:
         return self.order == "FO"  # the length of v is one number for all of a model's tensors
 
     def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:

@@ -1,12 +1,14 @@
-"""pFedMe's client: a personal model theta inside the Moreau envelope around w."""
+"""pFedMe's client: a personal model theta in the Moreau envelope around w."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
+from fedkin.descent import Descent
 from fedkin.errors import require
-from fedkin.parts import Descent, Objective, Work
+from fedkin.fields import Count, NonNegative, Positive
+from fedkin.messages import Objective, Work
 from fedkin.train.sgd import SGD
 
 
@@ -15,22 +17,19 @@ class Moreau(SGD):
     """For each of R batches: K times theta <- theta - eta_p [ g(theta) + lam (theta - w) + mu theta ], then
     w <- w - eta lam (w - theta).
 
-    theta starts at w in every round and goes on from batch to batch (as pFedMe's code has it). mu is `weight_decay`.
-    The client uploads and shows w, and is judged by theta; w is scored too, as 'post-w'.
+    theta starts at w in every round and continues from batch to batch, as in pFedMe's code. mu is `weight_decay`. The
+    client uploads w and shows w when it is asked for its current model. It is scored by theta; w is scored as 'post-w'.
     """
 
     also: ClassVar[dict[str, str]] = {"w": "model"}
 
-    eta: float = 0.005
-    eta_p: float = 0.01
-    lam: float = 20.0
-    K: int = 5
+    eta: Positive = 0.005
+    eta_p: Positive = 0.01
+    lam: NonNegative = 20.0
+    K: Count = 5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.eta_p > 0, f"train.eta_p must be positive, not {self.eta_p}.")
-        require(self.lam >= 0, f"train.lam cannot be negative, and is {self.lam}.")
-        require(self.K >= 1, f"train.K must be at least 1, not {self.K}.")
+    def check(self) -> None:
+        super().check()
         require(self.momentum == 0, "pFedMe's client has no momentum; set train.momentum=0.")
         require(
             self.eta_p * self.lam < 2 and self.eta * self.lam < 1,
@@ -47,6 +46,7 @@ class Moreau(SGD):
         return super().alone() | more | {"eta": self.eta_p}
 
     def inner(self) -> Descent:
+        """One of the K steps of theta."""
         return Descent("theta", "model", self.lam, decay=self.weight_decay, speed=self.eta_p / self.eta)
 
     def begin(self, sent: Message | None, mine: Message) -> Message:

@@ -1,30 +1,31 @@
-"""SGD pulled towards what the server sent: FedProx, FedMCSA, FedAMP."""
+"""SGD with a pull towards the model that the server sent: the client of FedProx, FedMCSA and FedAMP."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from fedkin.core.tree import Message, Model
-from fedkin.errors import require
-from fedkin.parts import Descent, Work
+from fedkin.descent import Descent
+from fedkin.fields import NonNegative
+from fedkin.messages import Work
+from fedkin.needs import Needs
 from fedkin.train.sgd import SGD
 
 
 @dataclass(frozen=True)
 class Prox(SGD):
-    """theta <- theta - eta [ g(theta) + lam (theta - centre) ]; the centre is the last model this client was sent.
+    """theta <- theta - eta [ g(theta) + lam (theta - centre) ]. The centre is the model that this client was sent last.
 
-    A client that holds a model of its own keeps its centre too, so that it may train in rounds in which it is sent
-    nothing; before it is ever sent anything the centre is its first model. `start="own"` begins at the client's own
-    model instead of the one sent, and is still pulled towards the latter.
+    A client that holds a model of its own between rounds also holds its centre, so that it can train in rounds in which
+    it is sent nothing. Until it is sent something, its centre is the initial model. With `start="own"` theta starts at
+    the client's own model instead of the model that was sent; the centre is still the model that was sent.
     """
 
-    lam: float = 0.01
+    lam: NonNegative = 0.01
     start: Literal["sent", "own"] = "sent"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.lam >= 0, f"train.lam cannot be negative, and is {self.lam}.")
-        require(self.start in ("sent", "own"), f"train.start is 'sent' or 'own', not '{self.start}'.")
+    @property
+    def needs(self) -> Needs:
+        return Needs(own_model=self.start == "own")
 
     def slots(self, model: Model, own: bool) -> Message:
         return {"model": model, "centre": model} if own else {}
@@ -39,5 +40,5 @@ class Prox(SGD):
         return self.rested({"model": mine["model"], "centre": mine["centre"]})
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
-        kept = {name: carry[name] for name in ("model", "centre") if name in mine}
-        return mine | kept, {"model": carry["model"]}
+        private = {name: carry[name] for name in ("model", "centre") if name in mine}
+        return mine | private, {"model": carry["model"]}

@@ -1,10 +1,12 @@
-"""SCAFFOLD's client (Karimireddy et al. 2020): each step is corrected by how its gradients differ from all others'."""
+"""SCAFFOLD's client (Karimireddy et al. 2020): each step corrects how the client's gradients differ from the mean of
+all clients' gradients."""
 
 from dataclasses import dataclass
 
 from fedkin.core import tree
 from fedkin.core.tree import Message, Model
-from fedkin.parts import Descent, Work
+from fedkin.descent import Descent
+from fedkin.messages import Work
 from fedkin.train.sgd import SGD
 
 
@@ -12,7 +14,7 @@ from fedkin.train.sgd import SGD
 class Scaffold(SGD):
     """y <- y - eta (g(y) - c_i + c);  c_i <- c_i - c + (W - y) / (eta K_eff)  (option II).
 
-    c comes down with W, the change of c_i goes up with y: two models each way. c_i starts at zero.
+    The client is sent W and c, and sends y and the change of c_i: two models each way. c_i starts at zero.
     """
 
     def slots(self, model: Model, own: bool) -> Message:

@@ -1,4 +1,4 @@
-"""Plain stochastic gradient descent, the fresh optimiser of section 'SGD' in every paper here."""
+"""Plain stochastic gradient descent. Every client starts every round with a fresh optimiser."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,51 +6,45 @@ from typing import Literal
 from torch import Tensor
 
 from fedkin.core.tree import Message
+from fedkin.descent import Descent
 from fedkin.errors import require
-from fedkin.parts import Descent, Train, Work
+from fedkin.fields import BelowOne, Count, Fraction, NonNegative, Positive
+from fedkin.messages import Work
+from fedkin.parts import Train
 
 
 @dataclass(frozen=True)
 class SGD(Train):
-    """theta <- theta - eta v, v <- momentum v + g + weight_decay theta, from what was sent (or, if nothing was, from
-    the client's own model). The velocity starts at zero in every round.
+    """v <- momentum v + g(theta) + weight_decay theta;  theta <- theta - eta v.
 
-    `steps` mini-batches a round (R in the papers), or `epochs` passes over the client's data (E); `batch` samples each.
-    `sampler="fresh"` draws every batch anew without replacement inside it; `"cyclic"` walks a fixed list of batches
-    that goes on from round to round, as pFedMe's code does. The rate in round t is
-    eta rate_decay^(t-1) / (1 + gamma (t-1)).
+    theta starts at the model that was sent or, if none was sent, at the client's own model; v starts at zero in every
+    round. A round has `steps` mini-batches (R in the papers) or `epochs` passes over the client's data (E). A
+    mini-batch has `batch` samples. `sampler="fresh"` draws every mini-batch anew, without replacement inside it;
+    `sampler="cyclic"` goes through a fixed list of mini-batches and continues from round to round, as pFedMe's code
+    does. The rate in round t is eta rate_decay^(t-1) / (1 + gamma (t-1)).
     """
 
-    eta: float = 0.02
-    steps: int | None = 20
-    epochs: int | None = None
-    batch: int = 20
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    rate_decay: float = 1.0
+    eta: Positive = 0.02
+    steps: Count | None = 20
+    epochs: Count | None = None
+    batch: Count = 20
+    momentum: BelowOne = 0.0
+    weight_decay: NonNegative = 0.0
+    rate_decay: Fraction = 1.0
     sampler: Literal["fresh", "cyclic"] = "fresh"
-    gamma: float = 0.0
+    gamma: NonNegative = 0.0
 
-    def __post_init__(self) -> None:
-        require(self.eta > 0, f"train.eta must be positive, not {self.eta}.")
-        require(0 <= self.momentum < 1, f"train.momentum must be at least 0 and below 1, not {self.momentum}.")
-        require(self.weight_decay >= 0, f"train.weight_decay cannot be negative, and is {self.weight_decay}.")
-        require(0 < self.rate_decay <= 1, f"train.rate_decay must be above 0 and at most 1, not {self.rate_decay}.")
-        require(self.gamma >= 0, f"train.gamma cannot be negative, and is {self.gamma}.")
-        require(self.batch >= 1, f"train.batch must be at least 1, not {self.batch}.")
+    def check(self) -> None:
         require(
             (self.steps is None) != (self.epochs is None),
             "Training takes either steps or epochs; set one, and the other to null.",
         )
-        require(self.steps is None or self.steps >= 1, f"train.steps must be at least 1, not {self.steps}.")
-        require(self.epochs is None or self.epochs >= 1, f"train.epochs must be at least 1, not {self.epochs}.")
-        require(self.sampler in ("fresh", "cyclic"), f"train.sampler is 'fresh' or 'cyclic', not '{self.sampler}'.")
 
     def rate(self, round: int) -> float:
         return self.eta * self.rate_decay ** (round - 1) / (1 + self.gamma * (round - 1))
 
     def reach(self, steps: Tensor) -> Tensor:
-        """K_eff: how many plain steps of a constant gradient K steps with momentum are worth (A-D7)."""
+        """K_eff: with a constant gradient, K steps with momentum move the model as far as K_eff plain steps (A-D7)."""
         if self.momentum == 0:
             return steps
         return (steps - self.momentum * (1 - self.momentum**steps) / (1 - self.momentum)) / (1 - self.momentum)

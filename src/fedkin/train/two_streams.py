@@ -1,36 +1,31 @@
-"""Two models at one client: one shared with the server, one private and pulled towards it. Ditto's client."""
+"""Two models at each client, one that the server gets and one that it does not: the client of Ditto and PFedRe."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from fedkin.core.tree import Batch, Message, Model
-from fedkin.errors import require
-from fedkin.parts import Descent, Objective, Work
+from fedkin.descent import Descent
+from fedkin.fields import NonNegative, Positive
+from fedkin.messages import Objective, Work
 from fedkin.train.sgd import SGD
 
 
 @dataclass(frozen=True)
 class TwoStreams(SGD):
-    """w <- w - eta g(w), which is uploaded; v <- v - eta_v [ g(v) + lam (v - w^t) ], which never leaves the client.
+    """w <- w - eta g(w);  v <- v - eta_v [ g(v) + lam (v - w^t) ].
 
-    w^t is the model as it was sent. `batches="own"` gives each of the two its own batches, "same" the same ones.
-    `eta_v` is eta unless given. With `restart` v begins every round at w^t. PFedRe's client is this one too, with lam 0
-    and the same batches: its beta is v.
+    w^t is the model that was sent, and w starts there. The client uploads w. The client is scored by v, which never
+    leaves it. `eta_v` is eta if it is None. `batches="own"` draws batches for w and others for v, "same" uses the same
+    batches for both. With `restart`, v starts every round at w^t. PFedRe's beta is v with lam = 0 and the same batches.
     """
 
-    lam: float = 1.0
-    eta_v: float | None = None
+    lam: NonNegative = 1.0
+    eta_v: Positive | None = None
     batches: Literal["own", "same"] = "own"
     restart: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.lam >= 0, f"train.lam cannot be negative, and is {self.lam}.")
-        require(self.eta_v is None or self.eta_v > 0, f"train.eta_v must be positive, not {self.eta_v}.")
-        require(self.batches in ("own", "same"), f"train.batches is 'own' or 'same', not '{self.batches}'.")
-
     @property
-    def batches_per_step(self) -> int:  # type: ignore[override]
+    def batches_per_step(self) -> int:
         return 2 if self.batches == "own" else 1
 
     def slots(self, model: Model, own: bool) -> Message:

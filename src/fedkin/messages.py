@@ -1,0 +1,112 @@
+"""What the server, the parts and the clients hand to each other in a run.
+
+`m` is the number of clients of a round, `n` the number of all clients. A *stacked* model has one extra leading axis:
+its first row belongs to the first client, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Message, Model
+
+__all__ = ["NEIGHBOUR", "Batch", "Kin", "Message", "Model", "Objective", "Reply", "Sent", "Slot", "Task", "Work"]
+
+NEIGHBOUR = 1e-3  # the weight from which another client counts as a neighbour
+
+Slot = dict[str, Any]  # what a part remembers: nested dictionaries of tensors, so that a checkpoint can hold it exactly
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the server knows of the problem."""
+
+    n: int
+    sizes: Tensor  # (n,) training samples of each client
+    rounds: int
+    model: Model  # the initial model, the same for all clients
+    loss: Callable[[Model, Batch], Tensor]
+    validation: Batch | None = None  # the server's own samples, if it has any
+    logits: Callable[[Model, Batch], Tensor] | None = None
+    classes: int = 0
+    shape: tuple[int, ...] = ()  # of one sample as the network can differentiate it: tokens count as embedded
+    irrelevant: Tensor | None = (
+        None  # (n,) bool: who is irrelevant, only in a method that needs to know (`Needs.truth`)
+    )
+    seed: int = 0  # the seed of selection, keep and batches
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the server sends in a round: `shared` is the same for all clients, `own` has one row for each id."""
+
+    ids: Tensor  # (m,) ascending
+    shared: Message = field(default_factory=dict)
+    own: Message = field(default_factory=dict)  # stacked
+    kin: Kin | None = None  # who learns from whom in what is sent, where each client gets a mixture of its own
+
+    def to(self, ids: Tensor) -> Message:
+        """The messages of these clients, stacked. The clients must be among `self.ids`."""
+        at = torch.searchsorted(self.ids, ids)
+        shared = tree.each(lambda model: tree.repeated(model, len(ids)), self.shared)
+        return shared | tree.each(lambda model: tree.rows(model, at), self.own)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the clients send back, sorted by client. Fewer replies than selected clients are normal."""
+
+    ids: Tensor  # (k,) ascending
+    upload: Message  # stacked
+    report: dict[str, Tensor]  # size, steps, reach (`Train.reach`), rate, and the numbers of `Needs.reports`; (k,) each
+    broken: tuple[int, ...] = ()  # clients whose training gave something not finite; they keep what they had
+
+    def only(self, mask: Tensor) -> Reply:
+        """The replies of the clients that the mask (or a list of positions) names."""
+        if mask.dtype == torch.bool and mask.all():
+            return self  # nothing to copy
+        upload = tree.each(lambda model: tree.rows(model, mask), self.upload)
+        return Reply(self.ids[mask], upload, {name: value[mask] for name, value in self.report.items()}, self.broken)
+
+
+@dataclass(frozen=True)
+class Kin:
+    """Who learns from whom: for each component, the weight of every source in the mixture of every client."""
+
+    ids: Tensor  # (m,) the clients that receive a mixture
+    sources: Tensor  # (s,) the clients whose models are mixed, ascending; the ids are among them
+    weights: dict[str, Tensor]  # component -> (m, s)
+    numbers: dict[str, float] = field(default_factory=dict)  # further numbers for the record, as a threshold
+
+    def log(self) -> dict[str, float]:
+        """Means over clients and components: the weight of a client's own model, and how many others count."""
+        own = torch.searchsorted(self.sources, self.ids)
+        every = torch.stack(list(self.weights.values()))  # (L, m, s)
+        mine = every[:, torch.arange(len(self.ids)), own]  # (L, m)
+        others = (every > NEIGHBOUR).sum(2) - (mine > NEIGHBOUR).long()
+        return {"self_weight": float(mine.mean()), "neighbours": float(others.double().mean())} | self.numbers
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one client did in a round, as 0-d tensors: its training samples, its steps, and the learning rate."""
+
+    size: Tensor
+    steps: Tensor
+    rate: Tensor
+
+
+class Objective(Protocol):
+    """f_i of the papers: the mean loss of a model on a batch, the gradient of this loss, and the network's outputs."""
+
+    def logits(self, model: Model, batch: Batch) -> Tensor: ...
+
+    def loss(self, model: Model, batch: Batch) -> Tensor: ...
+
+    def grad(self, model: Model, batch: Batch) -> Model: ...

@@ -1,0 +1,87 @@
+"""Changes to the fields of a part by their names, as `--set train.eta=0.1` asks for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from fedkin.errors import BadInput, require, unknown
+from fedkin.fields import converted
+from fedkin.part_json import IS, from_json
+from fedkin.parts import Collaborate, Keep, Part, Select, Train
+
+P = TypeVar("P", bound=Part)
+
+EXCLUSIVE = {"steps": "epochs", "epochs": "steps", "count": "fraction", "fraction": "count"}
+
+
+def with_settings(part: P, settings: list[str]) -> P:
+    """The part with every 'path=value' applied.
+
+    `steps` and `epochs` exclude each other, and so do `count` and `fraction`. Setting one of two such fields sets the
+    other to null; a setting that sets the other to null as well is allowed.
+    """
+    said = {path for path, _, text in (setting.partition("=") for setting in settings) if parsed(text) is not None}
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        require(equals and path, f"'{setting}' should look like part.field=value, as in train.eta=0.1.")
+        holder, _, name = path.rpartition(".")
+        other = EXCLUSIVE.get(name)
+        if other and parsed(text) is not None:
+            part = both_changed(part, holder, {name: text, other: "null"})
+        elif other and f"{holder}.{other}" in said:
+            continue
+        else:
+            part = changed(part, path, text)
+    return part
+
+
+def changed(part: P, path: str, text: str) -> P:
+    """The part with one field changed: `changed(method, "train.eta", "0.1")`."""
+    name, _, rest = path.partition(".")
+    names = [field.name for field in fields(part)]  # type: ignore[arg-type]
+    if name not in names:
+        raise unknown(f"field of {part.label()}", name, names)
+    if rest:
+        inner = getattr(part, name)
+        if not isinstance(inner, Part):
+            raise BadInput(f"'{name}' has no fields of its own; set {name}=VALUE.")
+        return replace(part, **{name: changed(inner, rest, text)})  # type: ignore[type-var]
+    if isinstance(getattr(part, name), Part):
+        return replace(part, **{name: another(name, getattr(part, name), text)})  # type: ignore[type-var]
+    return replace(part, **{name: converted(type(part), name, parsed(text))})  # type: ignore[type-var]
+
+
+def both_changed(part: P, holder: str, texts: dict[str, str]) -> P:
+    """The part with two fields of the inner part `holder` changed at once; a field that it has not is left out."""
+    name, _, rest = holder.partition(".")
+    if name and name in part.values() and isinstance(getattr(part, name), Part):
+        return replace(part, **{name: both_changed(getattr(part, name), rest, texts)})  # type: ignore[type-var]
+    known = part.values()
+    first = next(iter(texts))
+    if first not in known or name:
+        return changed(part, f"{holder}.{first}" if holder else first, texts[first])
+    values = {key: converted(type(part), key, parsed(text)) for key, text in texts.items() if key in known}
+    return replace(part, **values)  # type: ignore[type-var]
+
+
+def another(name: str, now: Part, label: str) -> Part:
+    """The part of this name with its defaults, in place of one of the same verb: `--set keep=Relevance`."""
+    verbs: tuple[type[Part], ...] = (Select, Train, Keep, Collaborate, Part)
+    verb = next(kind for kind in verbs if isinstance(now, kind))
+    fit = sorted(known for known, kind in Part.known.items() if issubclass(kind, verb) and is_dataclass(kind))
+    if label not in fit and ":" not in label:
+        inside = ", ".join(f"{name}.{field}" for field in now.values()) or "it has none"
+        raise BadInput(f"'{name}' is a part: one of {', '.join(fit)}, or set one of its fields: {inside}.")
+    made = from_json({IS: label})
+    require(isinstance(made, verb), f"'{label}' is no {verb.__name__} part, so it cannot be {name}.")
+    return made  # type: ignore[no-any-return]
+
+
+def parsed(text: str) -> Any:
+    """A value from the command line: JSON where it is JSON, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None if text.lower() in ("none", "null") else text

@@ -1,0 +1,116 @@
+"""The part of a method that runs at the client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from fedkin.descent import Descent
+from fedkin.messages import Batch, Message, Model, Objective, Work
+from fedkin.part import Part, redefines
+
+
+class Train(Part):
+    """What does a client do with what it receives?
+
+    Everything here is for ONE client and pure; an engine lifts it to many clients. During a round a client has a
+    *carry*: named models that `begin` makes, `step` changes and `end` divides into private models and an upload. A part
+    that only declares `descents` need not write a `step`, and an engine may fuse its steps.
+    """
+
+    verb = "train"
+
+    eta: float
+    steps: int | None  # mini-batch steps in a round ...
+    epochs: int | None  # ... or passes over the data of the client
+    batch: int
+    sampler: str
+    shared: ClassVar[str] = "model"  # the private model that a client shows when it is asked for its current one
+    also: ClassVar[dict[str, str]] = {}  # further private models to score: 'post-<name>' -> private model
+    picks: ClassVar[str | None] = None  # the prepared model of which each batch has one random row, 'picked <name>'
+
+    @property
+    def picks_own(self) -> bool:
+        """Whether the picked row may be one that the client prepared itself."""
+        return True
+
+    @property
+    def batches_per_step(self) -> int:
+        """How many batches one step needs."""
+        return 1
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether `step` uses nothing but `f.grad` and arithmetic between tensors of one name. Such a step means the
+        same on stacked models, and an engine may call it with them."""
+        return True
+
+    @property
+    def steps_by_descent(self) -> bool:
+        """Whether all that a step does is in `descents`, so that an engine may fuse it."""
+        return not redefines(self, Train.step)
+
+    @property
+    def has_personal_model(self) -> bool:
+        """Whether the part itself says by which model a client is scored."""
+        return redefines(self, Train.personal_model)
+
+    @property
+    def predicts_itself(self) -> bool:
+        """Whether the part itself says how a personal model predicts."""
+        return redefines(self, Train.predicted)
+
+    def rate(self, round: int) -> float:
+        """The learning rate of a round."""
+        return self.eta
+
+    def reach(self, steps: Tensor) -> Tensor:
+        """How many plain gradient steps are worth so many steps of this part, if the gradient were constant."""
+        return steps
+
+    def alone(self) -> dict[str, Any]:
+        """The fields of plain SGD with which a client that trains alone does as much work, at the same rate."""
+        names = ("eta", "steps", "epochs", "batch", "momentum", "weight_decay", "rate_decay", "gamma", "sampler")
+        return {name: value for name, value in self.values().items() if name in names}
+
+    def slots(self, model: Model, own: bool) -> Message:
+        """The private models of a client before round 1.
+
+        model: the initial model. own: whether clients hold a model of their own between rounds (`Gives.own_model`).
+        """
+        return {"model": model} if own else {}
+
+    def prepare(self, x: Tensor, y: Tensor, classes: int) -> Message | None:
+        """What a client sends once, before round 1, as rows; None if nothing. Every client then finds the rows of all
+        clients in what it is sent. x, y: the training samples of the client."""
+        return None
+
+    def descents(self) -> tuple[Descent, ...]:
+        """What one step does, in this order."""
+        return ()
+
+    def begin(self, sent: Message | None, mine: Message) -> Message:
+        """The carry at the start of a round. sent: what the client was sent, or None if it trains without being sent
+        anything. mine: the private models of the client."""
+        raise TypeError(f"{type(self).__name__} does not say where a client starts")
+
+    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
+        """The carry after one step. batches: `batches_per_step` of them. rate: the learning rate of the round."""
+        for descent in self.descents():
+            carry = descent.step(carry, batches[descent.batch], f, rate)
+        return carry
+
+    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
+        """What the client keeps and what it sends, after its last step: (private models, upload)."""
+        raise TypeError(f"{type(self).__name__} does not say what a client keeps and sends")
+
+    def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
+        """The model by which this client is scored. batch: one of its *training* batches."""
+        return mine["model"]
+
+    def predicted(self, personal: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
+        """The logits of a personal model on a batch. A part redefines it if its personal model is more than one
+        network."""
+        return logits(personal, batch)
