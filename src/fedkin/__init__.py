@@ -7,7 +7,6 @@ What parts hand over:   Model, Message, Batch, Slot, Task, Sent, Reply, Kin, Wor
 """
 
 from fedkin import collaborate, fields, keep, methods, select, train
-from fedkin.callback import Callback, Record
 from fedkin.comparison.compare import Comparison, compare
 from fedkin.core import tree
 from fedkin.data import Data, Federation, from_clients
@@ -17,6 +16,7 @@ from fedkin.errors import BadInput
 from fedkin.messages import Batch, Kin, Message, Model, Objective, Reply, Sent, Slot, Task, Work
 from fedkin.parts import Collaborate, Gives, Keep, Method, Needs, Part, Select, Train
 from fedkin.runs import Experiment, Run, load_run, run
+from fedkin.runs.callback import Callback, Record
 
 __version__ = "0.1.0"
 

@@ -25,7 +25,7 @@ from fedkin.engines import ENGINES, Plain, Simulation, Stacked
 from fedkin.keep import Everyone
 from fedkin.messages import Reply, Sent, Task
 from fedkin.methods import METHODS
-from fedkin.part_json import from_json, to_json
+from fedkin.runs.part_json import from_json, to_json
 from fedkin.parts import Collaborate, Keep, Method, Part, Select, Train
 from fedkin.select import Uniform
 from fedkin.train import SGD

@@ -20,6 +20,7 @@ from fedkin import presets
 from fedkin.command.options import DataOptions, PlayOptions, PresetOptions, RunOptions, shared
 from fedkin.command.progress import Progress
 from fedkin.command.read import fresh_folder, read_experiment, read_jobs, read_methods, read_seeds
+from fedkin.command.settings import with_settings
 from fedkin.comparison.compare import Comparison, carry_out, plan_for
 from fedkin.comparison.jobs import Killed
 from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, stored_plan, with_local
@@ -31,7 +32,6 @@ from fedkin.report import terminal
 from fedkin.runs import files
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
-from fedkin.settings import with_settings
 
 WRITING = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")}
 WIDTH = 118  # columns a table has at least; a narrower terminal wraps its lines rather than losing numbers

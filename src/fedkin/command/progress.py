@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from fedkin.callback import Callback, Record
 from fedkin.comparison.plan import Planned
+from fedkin.runs.callback import Callback, Record
 
 QUIET_SECONDS = 5.0  # between two plain lines of a run, at least ...
 LINES = 0.05  # ... and this part of its time

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from fedkin.command.options import RunOptions
+from fedkin.command.settings import with_settings
 from fedkin.data import Data
 from fedkin.errors import BadInput, require
 from fedkin.methods import named
 from fedkin.parts import Method, Part
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.setup import cores
-from fedkin.settings import with_settings
 
 
 def read_experiment(target: str, options: RunOptions) -> tuple[Experiment, list[int]]:

@@ -20,10 +20,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from threading import Thread
 
-from fedkin.callback import Callback, Record
 from fedkin.comparison.plan import Loaded, Planned
 from fedkin.comparison.sequence import Watching, nobody, play_in_sequence
 from fedkin.data import Data
+from fedkin.runs.callback import Callback, Record
 
 GLANCE = 0.1  # seconds between two looks whether to stop
 STOP = None  # sent instead of a run: finish the round, save, and end

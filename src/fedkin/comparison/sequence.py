@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fedkin.callback import Callback
 from fedkin.comparison.plan import Loaded, Planned
+from fedkin.runs.callback import Callback
 from fedkin.runs.session import run
 
 Watching = Callable[[Planned, int, int], Callback | None]  # (run, its number, of how many) -> who is told of its rounds

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedkin import part_json
+from fedkin.runs import part_json
 from fedkin.data.federation import Federation
 from fedkin.data.spec import Data
 from fedkin.engines import ENGINES

@@ -7,8 +7,8 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fedkin.callback import Callback, Record
-from fedkin.diagnostics import mean_loss
+from fedkin.runs.callback import Callback, Record
+from fedkin.runs.diagnostics import mean_loss
 from fedkin.engines.engine import Score
 from fedkin.log import Log
 from fedkin.messages import Kin

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from fedkin import diagnostics
-from fedkin.callback import Callback, Record
+from fedkin.runs import diagnostics
+from fedkin.runs.callback import Callback, Record
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.data import load

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from fedkin.errors import BadInput, require, unknown
 from fedkin.fields import converted
-from fedkin.part_json import IS, from_json
 from fedkin.parts import Collaborate, Keep, Part, Select, Train
+from fedkin.runs.part_json import IS, from_json
 
 P = TypeVar("P", bound=Part)
 
