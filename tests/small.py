@@ -12,6 +12,7 @@ from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
+from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation
 from fedkin.keep import Everyone
 from fedkin.parts import Method, Reply, Sent, Task, Train
@@ -20,6 +21,7 @@ from fedkin.select import Uniform
 
 FEATURES, CLASSES = 5, 3
 SIZES = (1, 3, 7, 25, 10, 12)
+TOKENS, LENGTH = 6, 7  # of texts
 NUMBERS = FEATURES * 4 + 4 + 4 * CLASSES + CLASSES  # of the network
 
 
@@ -33,6 +35,23 @@ def seeded(build: Any) -> nn.Module:
         torch.manual_seed(1)
         module: nn.Module = build()
         return module
+
+
+def learnable(text: bool) -> Federation:
+    """Three clients with 12, 3 and 15 samples that a network can learn. The class of a text is that of its last token,
+    and texts are padded on the left; an image is a pattern of its class, and noise."""
+    gen = torch.Generator().manual_seed(0)
+    if text:
+        x = torch.randint(1, TOKENS, (60, LENGTH), generator=gen)
+        y = x[:, -1] % CLASSES
+        x = torch.where(torch.arange(LENGTH) < torch.randint(0, LENGTH - 1, (60, 1), generator=gen), 0, x)
+        x = x.to(torch.uint8)
+    else:
+        y = torch.arange(60) % CLASSES
+        x = torch.randn(CLASSES, 1, 12, 12, generator=gen)[y] + 0.2 * torch.randn(60, 1, 12, 12, generator=gen)
+    rows = torch.arange(60).reshape(3, 20)
+    train, test = Index.of([rows[0, :12], rows[1, :3], rows[2, :15]]), Index.of(list(rows[:, 15:]))
+    return Federation("small", x, y, CLASSES, train, test, vocabulary=TOKENS if text else None)
 
 
 def composed(train: Train, **parts: Any) -> Method:
