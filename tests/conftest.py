@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from small import SIZES, Run, network
 from torch import nn
 
+from fedkin import cli
 from fedkin.data.federation import Federation, Index
-from fedkin.engines import Simulation
-from fedkin.messages import Task
-from fedkin.parts import Method
+from fedkin.engines import Simulation, Stacked
+from fedkin.parts import Method, Task
 from fedkin.round import State, begun
 
 Federate = Callable[..., Federation]
@@ -82,10 +86,10 @@ def start() -> Iterator[Start]:
         rounds: int = 3,
         **options: Any,
     ) -> tuple[Simulation, Task, State]:
-        engine = kind(federation, module, method.train, seed, own=method.collaborate.gives.own_model, **options)
+        engine = kind(federation, module, method.train, seed, own=method.collaborate.own, **options)
         opened.append(engine)
         engine.prepare(method.train)
-        told = federation.irrelevant if method.needs.truth else None
+        told = federation.irrelevant if method.keep.told else None
         task = replace(engine.task(rounds), validation={"x": engine.x[:8], "y": engine.y[:8]}, irrelevant=told)
         return engine, task, begun(method, task, seed)
 
@@ -95,10 +99,51 @@ def start() -> Iterator[Start]:
 
 
 @pytest.fixture
+def begin(federate: Federate, start: Start) -> Callable[..., Run]:
+    """`begin(method)`: a run of the method on the small network, in float64 and in chunks of four."""
+
+    def build(
+        method: Method,
+        kind: type[Simulation] = Stacked,
+        sizes: tuple[int, ...] = SIZES,
+        module: nn.Module | None = None,
+        federation: Federation | None = None,
+        **options: Any,
+    ) -> Run:
+        chosen = {"dtype": torch.float64, "chunk": 4} | options
+        return Run(method, *start(kind, method, federation or federate(sizes), module or network(), **chosen))
+
+    return build
+
+
+class Outcome(NamedTuple):
+    """Of a command: its exit code, its standard output and its errors."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def fedkin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
+    """`fedkin("run", "fedavg")` calls the command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["fedkin", *words])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return Outcome(int(stop.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
 def untouched() -> Iterator[None]:
     """The three global generators are as they were."""
-    import random
-
     before = torch.get_rng_state(), np.random.get_state(), random.getstate()
     yield
     after = torch.get_rng_state(), np.random.get_state(), random.getstate()

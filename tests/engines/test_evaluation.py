@@ -13,7 +13,6 @@ from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
 from fedkin.engines import Plain, Simulation, Stacked, simulation
-from fedkin.engines.stacked import segments
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.results.record import averages
@@ -129,16 +128,3 @@ def test_averages() -> None:
     assert averages(score) == {"macro": pytest.approx((0.5 + 0.9) / 2), "micro": pytest.approx(10 / 12)}
     nobody = simulation.Score(torch.zeros(2), torch.zeros(2), torch.zeros(2))
     assert averages(nobody) == {"macro": None, "micro": None}
-
-
-@pytest.mark.parametrize(
-    ("steps", "wanted"),
-    [
-        ([5, 5, 2], [(0, 2, 3), (2, 5, 2)]),
-        ([3], [(0, 3, 1)]),
-        ([4, 4], [(0, 4, 2)]),
-        ([7, 3, 1, 1], [(0, 1, 4), (1, 3, 2), (3, 7, 1)]),
-    ],
-)
-def test_segments(steps: list[int], wanted: list[tuple[int, int, int]]) -> None:
-    assert segments(steps) == wanted

@@ -7,17 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, ROUNDS, SEED, Hand, Model, Round, Sample
+from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Model, Round, Sample
 
 import fedkin as fk
 from fedkin.collaborate import Mean
-from fedkin.engines import ENGINES
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
-from fedkin.train import APFL, SGD
+from fedkin.train import APFL
 
 TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
 SMALL = APFL(eta=0.3, alpha=0.5, adapt="first", steps=3, batch=4)
@@ -103,10 +101,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
-    wanted = by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+def test_rounds(checked: Any, case: str) -> None:
+    wanted = checked(CASES[case], card)
     alphas = [mix["alpha"] for want in wanted for mix in want.slots["mix"]]
     if case == "clipped":
         assert 0.0 in alphas
@@ -114,15 +111,14 @@ def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
         assert max(abs(alpha - 0.5) for alpha in alphas) > 1e-3
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("alpha", [0.5, 0.75])
-def test_apfl(federate: Any, start: Any, engine: str, alpha: float) -> None:
+def test_apfl(checked: Any, alpha: float) -> None:
     method = fk.methods.apfl(alpha=alpha, count=3)
     train: Any = method.train
     assert (train.alpha, train.penalty, train.mix) == (alpha, 0.0, "parameter")
     assert (method.trains, method.collaborate) == ("selected", Mean())
     tiny = replace(method, train=replace(train, steps=3, batch=4))
-    by_hand.checked(start, engine, tiny, federate(TRAIN, TEST, (FEATURES,), CLASSES), card, again=True)
+    checked(tiny, card, again=True)
 
 
 def test_the_slope_of_the_outputs_is_a_slope(federate: Any) -> None:
@@ -138,16 +134,3 @@ def test_the_slope_of_the_outputs_is_a_slope(federate: Any) -> None:
             losses.append(by_hand.scored_by(predicting(v, w, 0.3), samples)[1] / len(samples))
         row[i] = middle
         assert (losses[0] - losses[1]) / 2e-6 == pytest.approx(0.3 * slopes[k], abs=1e-8)
-
-
-@pytest.mark.parametrize("mix", ["parameter", "output"])
-def test_the_common_model_is_fedavgs(federate: Any, mix: Any) -> None:
-    """Section 5, item 5."""
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    found = []
-    for train in (replace(SMALL, mix=mix), SGD(eta=0.3, steps=3, batch=4)):
-        method = Method("tried", Uniform(count=3), train, Everyone(), Mean())
-        experiment = fk.Experiment(method, federation, by_hand.network(), ROUNDS, SEED, dtype="float64")
-        found.append(fk.run(experiment).models["global"])
-    for name, value in found[1].items():
-        assert torch.allclose(found[0][name], value, atol=1e-12)

@@ -7,17 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, ROUNDS, SEED, Hand, Round
+from transcribed import ROUNDS, Hand, Round
 
 import fedkin as fk
-from fedkin.collaborate import Mean, Nothing
-from fedkin.engines import ENGINES
+from fedkin.collaborate import Mean
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
-from fedkin.train import SGD, TwoStreams
+from fedkin.train import TwoStreams
 
 TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
 SMALL = TwoStreams(eta=0.2, eta_v=0.3, lam=1.0, batches="own", steps=3, batch=4)
@@ -61,41 +59,16 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
-    by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+def test_rounds(checked: Any, case: str) -> None:
+    checked(CASES[case], card)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("lam", [1.0, 0.1])
-def test_ditto(federate: Any, start: Any, engine: str, lam: float) -> None:
+def test_ditto(checked: Any, lam: float) -> None:
     method = fk.methods.ditto(lam=lam, count=3)
     assert isinstance(method.train, TwoStreams)
     assert method.train.lam == lam
     assert (method.trains, method.collaborate) == ("selected", Mean())
     tiny = replace(method, train=replace(method.train, steps=3, batch=4))
-    by_hand.checked(start, engine, tiny, federate(TRAIN, TEST, (FEATURES,), CLASSES), card, again=True)
-
-
-def ran(federation: fk.Federation, train: Any, collaborate: Any, count: int) -> dict[str, Any]:
-    method = Method("tried", Uniform(count=count), train, Everyone(), collaborate)
-    return fk.run(fk.Experiment(method, federation, by_hand.network(), ROUNDS, SEED, dtype="float64")).models
-
-
-def test_the_common_model_is_fedavgs(federate: Any) -> None:
-    """Section 5, item 5."""
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    found = ran(federation, replace(SMALL, batches="same"), Mean(), 3)["global"]
-    wanted = ran(federation, SGD(eta=0.2, steps=3, batch=4), Mean(), 3)["global"]
-    for name, value in wanted.items():
-        assert torch.allclose(found[name], value, atol=1e-12)
-
-
-def test_without_a_pull_the_personal_model_is_locals(federate: Any) -> None:
-    """Section 5, item 5: when all clients are selected."""
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    found = ran(federation, replace(SMALL, batches="same", eta_v=0.2, lam=0.0), Mean(), 5)["personal"]
-    wanted = ran(federation, SGD(eta=0.2, steps=3, batch=4), Nothing(), 5)["personal"]
-    for name, value in wanted.items():
-        assert torch.allclose(found[name], value, atol=1e-12)
+    checked(tiny, card, again=True)

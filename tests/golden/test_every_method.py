@@ -13,11 +13,10 @@ import test_message_passing
 import test_pfedme
 import torch
 import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, ROUNDS, SEED, Card
+from transcribed import ROUNDS, Card
 
 import fedkin as fk
 from fedkin import round as rounds
-from fedkin.engines import ENGINES
 from fedkin.parts import Method
 from fedkin.select import Uniform
 
@@ -52,12 +51,11 @@ PULLED: dict[str, tuple[Callable[[float], Method], Card]] = {
 
 
 @pytest.mark.parametrize("name", PULLED)
-def test_the_pull_has_a_gradient(federate: Any, start: Any, name: str) -> None:
+def test_the_pull_has_a_gradient(checked: Any, name: str) -> None:
     """Cards 2.9 and 1.2 (A-M12): two published codes have a proximal term that does nothing. Here another lam gives
     another model, and the one the card says."""
     build, card = PULLED[name]
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    weak, strong = (by_hand.checked(start, "stacked", build(lam), federation, card)[-1].judged for lam in (0.5, 2.0))
+    weak, strong = (checked(build(lam), card)[-1].judged for lam in (0.5, 2.0))
     assert weak is not None
     assert strong is not None
     for p, q in zip(weak, strong, strict=True):
@@ -81,13 +79,11 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("name", OWN)
-def test_the_judged_model_is_one_that_trains(federate: Any, start: Any, engine: str, name: str) -> None:
+def test_the_judged_model_is_one_that_trains(federation: Any, started: Any, name: str) -> None:
     """Of everyone who trained in a round it is another one afterwards; who did not and holds its own keeps it."""
     method = small(OWN[name](), epochs=None)
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    play, task, state = start(ENGINES[engine], method, federation, by_hand.network(), seed=SEED, dtype=torch.float64)
+    play, task, state = started(method)
     everyone = torch.arange(federation.n)
     before = rounds.judged(method, task, play, state, everyone)
     never = torch.ones(len(everyone), dtype=torch.bool)

@@ -13,8 +13,7 @@ import transcribed as by_hand
 from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Model, Round
 
 import fedkin as fk
-from fedkin.collaborate import Nothing, SimilarityThreshold
-from fedkin.engines import ENGINES
+from fedkin.collaborate import SimilarityThreshold
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -102,19 +101,17 @@ CASES = {name: composed(part) for name, part in PARTS.items()} | {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
-    by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+def test_rounds(checked: Any, case: str) -> None:
+    checked(CASES[case], card)
 
 
 @pytest.mark.parametrize(("pool", "similarity"), [("selected", "model"), ("selected", "update"), ("all", "model")])
-@pytest.mark.parametrize("engine", list(ENGINES))
-def test_a_pool_in_which_nine_tenths_select(federate: Any, start: Any, engine: str, pool: Any, similarity: Any) -> None:
+def test_a_pool_in_which_nine_tenths_select(federate: Any, checked: Any, pool: Any, similarity: Any) -> None:
     """p = 0.9 with a pool of 11 or fewer is Local."""
     federation = federate(MANY, 3, (FEATURES,), CLASSES)
     method = composed(SimilarityThreshold(0.9, pool, similarity), 13, replace(EPOCHS, epochs=1))
-    wanted = by_hand.checked(start, engine, method, federation, card)
+    wanted = checked(method, card, on=federation)
     hand = by_hand.Hand(federation, method)
     for t in range(2, ROUNDS + 1):
         ids, before = hand.selected(t), wanted[t - 2].slots["model"]
@@ -122,14 +119,13 @@ def test_a_pool_in_which_nine_tenths_select(federate: Any, start: Any, engine: s
         assert 0 < sum(shares) < 13  # some have kin and some have none
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("pool", ["selected", "all"])
-def test_fedacs(federate: Any, start: Any, engine: str, pool: Any) -> None:
+def test_fedacs(checked: Any, pool: Any) -> None:
     method = fk.methods.fedacs(p=0.6, fraction=0.7, epochs=2, batch=4, eta=0.1, pool=pool, alpha=0.8)
     assert method.collaborate == SimilarityThreshold(0.6, pool, "model", 0.8)
     assert (method.trains, method.select) == ("selected", Uniform(fraction=0.7))
     assert type(method.train) is SGD  # no proximal term
-    by_hand.checked(start, engine, method, federate(TRAIN, TEST, (FEATURES,), CLASSES), card, again=True)
+    checked(method, card, again=True)
 
 
 def test_defaults() -> None:
@@ -138,19 +134,6 @@ def test_defaults() -> None:
     assert (train.eta, train.steps, train.epochs, train.batch, train.momentum) == (0.01, None, 5, 10, 0.0)
     assert method.collaborate == SimilarityThreshold(0.9, "selected", "model", 1.0)
     assert method.select == Uniform(fraction=1.0)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_with_p_1_it_is_local(federate: Any, seed: int) -> None:
-    """Section 5, item 2."""
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    found = []
-    for part in (SimilarityThreshold(1.0), Nothing()):
-        method = Method("tried", Uniform(fraction=1.0), STEPS, Everyone(), part)
-        experiment = fk.Experiment(method, federation, by_hand.network(), ROUNDS, seed, dtype="float64")
-        found.append(fk.run(experiment).models["personal"])
-    for name, value in found[0].items():
-        assert torch.allclose(value, found[1][name], atol=1e-12)
 
 
 # the pure functions

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLASSES, COMPONENTS, FEATURES, ROUNDS, A, B, Card, Hand, Mix, Model, Round, a
+from transcribed import COMPONENTS, ROUNDS, A, B, Card, Hand, Mix, Model, Round, a
 
 import fedkin as fk
 from fedkin.collaborate import ComponentAttention, MeanBefore
-from fedkin.engines import ENGINES
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -120,11 +119,10 @@ CASES |= {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+def test_rounds(checked: Any, case: str) -> None:
     method, card = CASES[case]
-    by_hand.checked(start, engine, method, federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+    checked(method, card)
 
 
 def tiny(method: Method) -> Method:
@@ -150,11 +148,10 @@ def named() -> dict[str, tuple[Method, Card]]:
     }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("name", list(named()))
-def test_named_methods(federate: Any, start: Any, engine: str, name: str) -> None:
+def test_named_methods(checked: Any, name: str) -> None:
     method, card = named()[name]
-    by_hand.checked(start, engine, tiny(method), federate(TRAIN, TEST, (FEATURES,), CLASSES), card, again=True)
+    checked(tiny(method), card, again=True)
 
 
 def test_defaults_are_the_papers() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from math import log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import transcribed as by_hand
-from scipy import stats
 from torch import nn
 from transcribed import CLASSES, CLOSE, FEATURES, HIDDEN, SEED, A, B, Hand, Model, Sample
 
@@ -20,13 +18,11 @@ import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import rng
-from fedkin.engines import ENGINES
 from fedkin.engines.network import Network
-from fedkin.errors import BadInput
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
-from fedkin.train import SGD, FedMix
+from fedkin.train import FedMix
 from fedkin.train.fedmix import Mixed
 
 TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
@@ -199,148 +195,17 @@ def pool(hand: Hand, group: int | None) -> list[Average]:
 
 
 @pytest.mark.parametrize(("group", "rows"), [(None, 5), (1, 48), (4, 1 + 1 + 2 + 3 + 7), (100, 5)])
-def test_the_pool(federate: Any, start: Any, group: int | None, rows: int) -> None:
+def test_the_pool(federation: Any, started: Any, group: int | None, rows: int) -> None:
     method = composed(replace(SMALL, group=group))
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     wanted = pool(Hand(federation, method), group)
     assert len(wanted) == rows
-    play, _, _ = start(ENGINES["stacked"], method, federation, by_hand.network(), dtype=torch.float64)
+    play, _, _ = started(method)
     assert set(play.pool) == {"averages"}
     found = play.pool["averages"]
     assert set(found) == {"x", "y"}
     assert float((found["x"] - torch.tensor([x for x, _ in wanted], dtype=torch.float64)).abs().max()) < 1e-12
     assert float((found["y"] - torch.tensor([y for _, y in wanted], dtype=torch.float64)).abs().max()) < 1e-12
     assert play.prepare(method.train) == (rows * (FEATURES + CLASSES), rows * (FEATURES + CLASSES) * 8)
-
-
-def numbers_of(method: Method, federation: Any, folder: Path | None = None, at: int | None = None) -> fk.Result:
-    experiment = fk.Experiment(method, federation, by_hand.network(), 4, SEED, evaluate_every=1)
-    if at is not None:
-        fk.run(experiment, folder, listen=lambda tick: tick.round < at)
-    return fk.run(experiment, folder, resume=at is not None)
-
-
-@pytest.mark.parametrize(("group", "rows"), [(None, 5), (4, 14)])
-def test_the_exchange_is_counted_once(federate: Any, tmp_path: Path, group: int | None, rows: int) -> None:
-    """Up from each, and all of it down to each of the five; also in a run that was resumed."""
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    method = composed(replace(SMALL, group=group))
-    whole = numbers_of(method, federation)
-    sent = rows * (FEATURES + CLASSES)
-    assert whole.summary["cost"] == pytest.approx(
-        {
-            "uploads": 3 * 4 + sent / NUMBERS,
-            "downloads": 3 * 4 + 5 * sent / NUMBERS,
-            "bytes_up": 4 * (12 * NUMBERS + sent),
-            "bytes_down": 4 * (12 * NUMBERS + 5 * sent),
-            "client_rounds": 12,
-        }
-    )
-    assert [(line["uploads"], line["downloads"]) for line in whole.rounds] == [(3, 3)] * 4
-    again = numbers_of(method, federation, tmp_path / "run", at=2)
-    assert again.summary["cost"] == pytest.approx(whole.summary["cost"])
-    for name, value in whole.models["global"].items():
-        assert torch.equal(again.models["global"][name], value)
-
-
-# which average comes with a batch
-
-
-def watched(engine: Any) -> dict[tuple[int, int, int], list[float]]:
-    """(round, client, batch) -> the xbar that came with it, from now on."""
-    seen: dict[tuple[int, int, int], list[float]] = {}
-    batch, passed = engine.batch, engine.passed
-    now = [0]
-
-    def passing(part: Any, round: int, ids: Any) -> Any:
-        now[0] = round
-        return passed(part, round, ids)
-
-    def watching(work: Any, number: int, live: slice, *rest: Any, **more: Any) -> Any:
-        found = batch(work, number, live, *rest, **more)
-        for k, client in enumerate(work.ids[live].tolist()):
-            seen[now[0], client, number] = found["picked x"][k].tolist()
-        return found
-
-    engine.batch, engine.passed = watching, passing
-    return seen
-
-
-def test_the_same_average_on_both_engines_and_in_any_chunk(federate: Any, start: Any) -> None:
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    method = composed(replace(SMALL, steps=None, epochs=2, group=4))
-    found = []
-    for engine, chunk in (("plain", 1), ("plain", 4), ("stacked", 1), ("stacked", 2), ("stacked", 5)):
-        play, task, state = start(
-            ENGINES[engine], method, federation, by_hand.network(), seed=SEED, chunk=chunk, dtype=torch.float64
-        )
-        seen = watched(play)
-        for _ in range(ROUNDS):
-            state, _ = rounds.play(method, task, play, state)
-        found.append((seen, state.collaborate["model"]))
-    first, model = found[0]
-    assert len({tuple(x) for x in first.values()}) > 5
-    for seen, other in found[1:]:
-        assert seen == first
-        for name, value in model.items():
-            torch.testing.assert_close(other[name], value, rtol=1e-10, atol=1e-12)
-
-
-def test_every_average_comes_as_often(federate: Any, start: Any) -> None:
-    """Also a client's own, and each batch draws anew."""
-    federation = federate((4, 5, 6, 7))
-    method = composed(replace(SMALL, steps=200), count=4)
-    play, task, state = start(ENGINES["stacked"], method, federation, by_hand.network(), seed=SEED)
-    seen = watched(play)
-    rounds.play(method, task, play, state)
-    rows = [tuple(row) for row in play.pool["averages"]["x"].tolist()]
-    for client in range(4):
-        mine = [tuple(x) for (_, who, _), x in seen.items() if who == client]
-        assert len(mine) == 200
-        assert stats.chisquare([mine.count(row) for row in rows]).pvalue > 1e-3
-    together = [seen[1, 0, k] == seen[1, 1, k] for k in range(200)]
-    assert 25 < sum(together) < 75  # one in four: clients draw apart
-
-
-@pytest.mark.parametrize("group", [None, 4])
-def test_own_averages_can_be_left_out(federate: Any, start: Any, group: int | None) -> None:
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    method = composed(replace(SMALL, own=False, group=group), count=5)
-    engine, _, _ = start(ENGINES["stacked"], method, federation, by_hand.network(), seed=SEED, dtype=torch.float64)
-    work = engine.passed(method.train, 1, torch.arange(5))
-    sent = [-(-size // (group or size)) for size in TRAIN]
-    owner = np.repeat(np.arange(5), sent)
-    picked = np.stack([engine.picked_rows(work, k, slice(None), False) for k in range(1500)])
-    assert picked.min() >= 0
-    assert picked.max() < len(owner)
-    for client in range(5):
-        counts = np.bincount(picked[:, client], minlength=len(owner))
-        assert not counts[owner == client].any()
-        assert stats.chisquare(counts[owner != client]).pvalue > 1e-3
-
-
-def test_alone_there_are_no_others(federate: Any, start: Any) -> None:
-    method = composed(replace(SMALL, own=False), count=1)
-    with pytest.raises(BadInput, match=r"train\.own=true"):
-        start(ENGINES["stacked"], method, federate([5], 2, (FEATURES,), CLASSES), by_hand.network())
-
-
-def test_naive_mix_is_mixup_with_the_average(federate: Any, start: Any) -> None:
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    method = composed(replace(SMALL, naive=True))
-    engine, _, _ = start(ENGINES["plain"], method, federation, by_hand.network(), seed=SEED, dtype=torch.float64)
-    x, y = engine.x[:6], engine.y[:6]
-    gen = torch.Generator().manual_seed(1)
-    xbar = torch.randn(FEATURES, generator=gen, dtype=torch.float64)
-    ybar = torch.softmax(torch.randn(CLASSES, generator=gen, dtype=torch.float64), 0)
-    found = method.train.loss(
-        engine.network.model, {"x": x, "y": y, "picked x": xbar, "picked y": ybar}, engine.network
-    )
-    lam = SMALL.lam
-    logs = torch.log_softmax(engine.network.logits(engine.network.model, {"x": (1 - lam) * x + lam * xbar}), 1)
-    hard = -logs[torch.arange(6), y].mean()
-    expected = (1 - lam) * hard - lam * (logs @ ybar).mean()
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0.0)
 
 
 # three rounds
@@ -374,16 +239,12 @@ def local(hand: Hand, w: Model, t: int, client: int, averages: list[Average]) ->
     return w
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+def test_rounds(federation: Any, started: Any, case: str) -> None:
     method = CASES[case]
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     hand = Hand(federation, method)
     averages = pool(hand, method.train.values()["group"])
-    play, task, state = start(
-        ENGINES[engine], method, federation, by_hand.network(), seed=SEED, rounds=ROUNDS, chunk=2, dtype=torch.float64
-    )
+    play, task, state = started(method, rounds=ROUNDS)
     heard = by_hand.listened(play)
     server = hand.first
     for t in range(1, ROUNDS + 1):
@@ -398,34 +259,3 @@ def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
         server = by_hand.average(wanted, [hand.sizes[i] for i in ids])
         assert by_hand.apart(state.collaborate["model"], server) < CLOSE, f"round {t}"
         assert (log.traffic.uploads, log.traffic.downloads) == (3, 3)
-
-
-@pytest.mark.parametrize("engine", list(ENGINES))
-def test_at_lam_0_it_is_fedavg(federate: Any, start: Any, engine: str) -> None:
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    found = []
-    for train in (SGD(eta=0.2, steps=3, batch=4), replace(SMALL, lam=0.0), SMALL):
-        method = Method("tried", Uniform(count=3), train, Everyone(), Mean())
-        play, task, state = start(
-            ENGINES[engine], method, federation, by_hand.network(), seed=SEED, dtype=torch.float64
-        )
-        for _ in range(ROUNDS):
-            state, _ = rounds.play(method, task, play, state)
-        found.append(state.collaborate["model"])
-    for name, value in found[0].items():
-        torch.testing.assert_close(found[1][name], value, rtol=1e-11, atol=1e-12)
-    assert any(not torch.allclose(found[2][name], value, rtol=1e-3) for name, value in found[0].items())
-
-
-@pytest.mark.parametrize("wrong", [{"lam": -0.1}, {"lam": 1.0}, {"lam": float("nan")}, {"group": 0}])
-def test_bad_values(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BadInput) as caught:
-        FedMix(**wrong)
-    assert str(caught.value).endswith(".")
-    assert "\n" not in str(caught.value)
-
-
-def test_words_cannot_be_averaged() -> None:
-    """Inputs that are token numbers have no mean; that is the user's mistake, in one sentence."""
-    with pytest.raises(BadInput):
-        FedMix().prepare(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 1]), 2)

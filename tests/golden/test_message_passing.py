@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, Mix, Model
+from transcribed import Mix, Model
 
 import fedkin as fk
 from fedkin.collaborate import HeuristicMessagePassing, MessagePassing
-from fedkin.engines import ENGINES
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -89,40 +88,34 @@ CASES: dict[str, tuple[Method, Mix]] = {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+def test_rounds(checked: Any, case: str) -> None:
     method, mix = CASES[case]
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix))
+    checked(method, lambda hand: by_hand.mixed_then_pulled(hand, mix))
 
 
 def tiny(method: Method) -> Method:
     return replace(method, select=Uniform(count=3), train=replace(method.train, steps=3, epochs=None, batch=4))
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize(("alpha", "sigma", "lam"), [(1.0, 1.0, 1.0), (0.5, 9.0, 1.0), (4.0, 7.0, 2.0)])
-def test_fedamp(federate: Any, start: Any, engine: str, alpha: float, sigma: float, lam: float) -> None:
+def test_fedamp(checked: Any, alpha: float, sigma: float, lam: float) -> None:
     method = tiny(fk.methods.fedamp(alpha=alpha, sigma=sigma, lam=lam))
     assert method.collaborate == MessagePassing(alpha, sigma)
     assert isinstance(method.train, Prox)
     assert (method.train.lam, method.train.start) == (lam / alpha, "sent")
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     mix = messages(alpha, sigma)
-    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix), again=True)
+    checked(method, lambda hand: by_hand.mixed_then_pulled(hand, mix), again=True)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("trains", ["everyone", "selected"])
-def test_heurfedamp(federate: Any, start: Any, engine: str, trains: Any) -> None:
+def test_heurfedamp(checked: Any, trains: Any) -> None:
     method = tiny(fk.methods.heurfedamp(trains=trains))
     assert method.collaborate == HeuristicMessagePassing(0.1, 50.0)
     assert isinstance(method.train, Prox)
     assert (method.train.lam, method.train.start, method.trains) == (5.0, "sent", trains)
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     mix = guesses(0.1, 50.0)
-    by_hand.checked(start, engine, method, federation, lambda hand: by_hand.mixed_then_pulled(hand, mix), again=True)
+    checked(method, lambda hand: by_hand.mixed_then_pulled(hand, mix), again=True)
 
 
 def test_the_cases_are_clipped_and_not() -> None:

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, ROUNDS, SEED, Hand, Model, Round
+from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Model, Round
 
 import fedkin as fk
-from fedkin import round as rounds
 from fedkin.collaborate import Mean
-from fedkin.engines import ENGINES
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -76,26 +74,23 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
-    by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+def test_rounds(checked: Any, case: str) -> None:
+    checked(CASES[case], card)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("order", BATCHES)
-def test_perfedavg(federate: Any, start: Any, engine: str, order: Any) -> None:
+def test_perfedavg(checked: Any, order: Any) -> None:
     method = fk.methods.perfedavg(order=order, count=3)
     train: Any = method.train
     assert (train.alpha, train.eta, train.order, train.steps, train.batch) == (0.03, 0.003, order, 20, 20)
     assert method.collaborate == Mean()
     tiny = replace(method, train=replace(train, steps=3, batch=4))
-    by_hand.checked(start, engine, tiny, federate(TRAIN, TEST, (FEATURES,), CLASSES), card, again=True)
+    checked(tiny, card, again=True)
 
 
-def test_the_second_order_term_is_there(federate: Any, start: Any) -> None:
+def test_the_second_order_term_is_there(federation: Any) -> None:
     """The first step of each kind from the same model with the same first two batches."""
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     hand = Hand(federation, CASES["Hessian-free"])
     batches = hand.steps(1, 4, 3)[0]
     first = by_hand.numbers(step(hand.first, batches, SMALL))
@@ -124,53 +119,3 @@ def test_the_difference_is_the_hessian_times_v(federate: Any) -> None:
         difference = np.array(after[name]) - np.array(wanted[name])
         h = torch.from_numpy(difference / (part.eta * part.alpha))
         assert torch.allclose(h, value, atol=1e-4)
-
-
-@pytest.mark.parametrize("order", BATCHES)
-def test_without_an_inner_step_it_is_fedavg_on_the_second_batches(federate: Any, start: Any, order: Any) -> None:
-    """Section 5, item 5: and so HF = FO on the same batches."""
-    method = composed(replace(SMALL, alpha=0.0, order=order))
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    wanted = by_hand.checked(start, "stacked", method, federation, card)
-    hand = Hand(federation, method)
-    w = hand.first
-    for t in range(1, ROUNDS + 1):
-        ids = hand.selected(t)
-        second = {i: [batches[1] for batches in hand.steps(t, i, BATCHES[order])] for i in ids}
-        w = by_hand.average([by_hand.sgd(w, second[i], 0.2) for i in ids], [hand.sizes[i] for i in ids])
-        server = wanted[t - 1].server
-        assert server is not None
-        assert by_hand.numbers(w) == pytest.approx(by_hand.numbers(server), abs=1e-10)
-
-
-@pytest.mark.parametrize("engine", list(ENGINES))
-@pytest.mark.parametrize("order", BATCHES)
-def test_test_samples_are_never_used(federate: Any, start: Any, engine: str, order: Any) -> None:
-    """With test samples that are not numbers and have other labels, everybody is judged by the same models."""
-    federation = federate(TRAIN, (3, 1, 5, 9, 4), (FEATURES,), CLASSES)
-    x, y = federation.x.clone(), federation.y.clone()
-    x[federation.test.rows] = float("nan")
-    y[federation.test.rows] = (y[federation.test.rows] + 1) % CLASSES
-    method = composed(replace(SMALL, order=order))
-    found = []
-    for data in (federation, replace(federation, x=x, y=y)):
-        play, task, state = start(
-            ENGINES[engine], method, data, by_hand.network(), seed=SEED, chunk=2, dtype=torch.float64
-        )
-        for _ in range(2):
-            state, _ = rounds.play(method, task, play, state)
-        found.append(rounds.judged(method, task, play, state, torch.arange(data.n)))
-    for name, value in found[0].items():
-        assert value.isfinite().all()
-        assert torch.equal(value, found[1][name])
-
-
-def test_batches_to_be_judged_by_are_training_batches(federate: Any) -> None:
-    federation = federate(TRAIN, (3, 1, 5, 9, 4), (FEATURES,), CLASSES, validation=2, common=5)
-    others = torch.cat([federation.test.rows, federation.validation.rows, federation.common])
-    for order in BATCHES:
-        method = composed(replace(SMALL, order=order))  # type: ignore[arg-type]
-        hand = Hand(federation, method)
-        for t in range(1, 8):
-            plan = hand.engine.passed(method.train, t, torch.arange(federation.n))
-            assert not torch.isin(plan.rows, others).any()

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Round
+from transcribed import ROUNDS, Hand, Round
 
 import fedkin as fk
 from fedkin.collaborate import Mean
-from fedkin.engines import ENGINES
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -56,15 +55,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
-    by_hand.checked(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES), card)
+def test_rounds(checked: Any, case: str) -> None:
+    checked(CASES[case], card)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("beta", [1.0, 2.0])
-def test_pfedme(federate: Any, start: Any, engine: str, beta: float) -> None:
+def test_pfedme(checked: Any, beta: float) -> None:
     method = fk.methods.pfedme(beta=beta, count=3)
     train: Any = method.train
     assert (train.eta, train.eta_p, train.lam, train.K) == (0.005, 0.01, 20.0, 5)
@@ -72,12 +69,11 @@ def test_pfedme(federate: Any, start: Any, engine: str, beta: float) -> None:
     assert method.collaborate == Mean(beta=beta)
     assert (method.trains, method.receives) == ("everyone", "everyone")
     tiny = replace(method, train=replace(train, steps=3, batch=4))
-    by_hand.checked(start, engine, tiny, federate(TRAIN, TEST, (FEATURES,), CLASSES), card, again=True)
+    checked(tiny, card, again=True)
 
 
-def test_without_a_pull_the_server_stays(federate: Any, start: Any) -> None:
+def test_without_a_pull_the_server_stays(federation: Any, checked: Any) -> None:
     method = CASES["no pull"]
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    wanted = by_hand.checked(start, "stacked", method, federation, card)
+    wanted = checked(method, card)
     assert wanted[-1].server is not None
     assert by_hand.numbers(wanted[-1].server) == pytest.approx(by_hand.numbers(by_hand.Hand(federation, method).first))

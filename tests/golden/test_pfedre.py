@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -17,9 +17,8 @@ import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
-from fedkin.engines import ENGINES
 from fedkin.keep.relevance import Relevance, UpdateDistance
-from fedkin.parts import Method, Train
+from fedkin.parts import Method
 from fedkin.select import Uniform
 from fedkin.train import SGD, TwoStreams
 
@@ -113,18 +112,15 @@ def near(found: torch.Tensor, wanted: list[float]) -> None:
 
 
 def played(
-    start: Any,
-    engine: str,
+    started: Any,
     chosen: Method,
     rule: Rule,
-    federation: fk.Federation,
     monkeypatch: pytest.MonkeyPatch,
     spoilt: dict[int, int] | None = None,
 ) -> list[Outcome]:
+    play, task, state = started(chosen, rounds=ROUNDS)
+    federation = play.federation
     hand = Hand(federation, chosen)
-    play, task, state = start(
-        ENGINES[engine], chosen, federation, by_hand.network(), seed=SEED, rounds=ROUNDS, chunk=2, dtype=torch.float64
-    )
     heard = by_hand.listened(play)
     if spoilt:
         spoiling(play, spoilt)
@@ -168,12 +164,10 @@ def played(
     return outcomes
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, engine: str, case: str) -> None:
+def test_rounds(started: Any, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     rule, participants = CASES[case]
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    outcomes = played(start, engine, method(rule, participants), rule, federation, monkeypatch)
+    outcomes = played(started, method(rule, participants), rule, monkeypatch)
     out = [len(want.kept) - sum(want.kept.values()) for want in outcomes]
     if participants in ("one", "two") or case == "wide gap wanted":
         assert out == [0] * ROUNDS
@@ -181,44 +175,33 @@ def test_rounds(federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, engi
         assert all(0 < count <= len(outcomes[0].kept) / 2 for count in out)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("metric", ["inversion", "l1"])
-def test_who_is_not_finite_has_no_distance(
-    federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, engine: str, metric: str
-) -> None:
+def test_who_is_not_finite_has_no_distance(started: Any, monkeypatch: pytest.MonkeyPatch, metric: str) -> None:
     """In one round: before and after it the client is scored, and its score of the round before stays."""
     rule = Rule(gamma=0.2, metric=metric)
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    outcomes = played(start, engine, method(rule), rule, federation, monkeypatch, {2: 3})
+    outcomes = played(started, method(rule), rule, monkeypatch, {2: 3})
     assert [3 in want.kept for want in outcomes] == [True, False, True]
     assert outcomes[0].divergence[3] == outcomes[1].divergence[3] != outcomes[2].divergence[3]
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
-def test_who_never_is_finite_is_never_scored(
-    federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, engine: str
-) -> None:
+def test_who_never_is_finite_is_never_scored(federation: Any, started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = Rule(samples=2)
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     federation.x[federation.train[4][0]] = torch.nan
-    outcomes = played(start, engine, method(rule), rule, federation, monkeypatch)
+    outcomes = played(started, method(rule), rule, monkeypatch)
     assert all(want.broken == [4] for want in outcomes)
     assert [isnan(value) for value in outcomes[-1].divergence] == [i == 4 for i in range(len(TRAIN))]
     assert outcomes[-1].relevant[4] == 0
 
 
 @pytest.mark.parametrize("name", ["fedmcsa", "fedavg"])
-def test_in_front_of_another_method(federate: Any, start: Any, name: str) -> None:
+def test_in_front_of_another_method(start: Any, started: Any, name: str) -> None:
     """Only whose update counts is replaced; each update is inverted at the model its client was sent."""
     base = make.METHODS[name]()
     chosen = make.pfedre(base=base, samples=2, iterations=4, rate=0.2)
     assert replace(chosen, name=base.name, keep=base.keep) == base
     assert chosen.keep == Relevance(samples=2, iterations=4, rate=0.2)
     chosen = replace(chosen, select=Uniform(count=5), train=replace(chosen.train, batch=4, steps=3))
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    play, task, state = start(
-        ENGINES["stacked"], chosen, federation, by_hand.network(), seed=SEED, rounds=2, dtype=torch.float64
-    )
+    play, task, state = started(chosen, rounds=2)
     rule, dummies = Rule(samples=2, iterations=4, rate=0.2), state.keep["start"].tolist()
     heard = by_hand.listened(play)
     for t in (1, 2):
@@ -291,30 +274,8 @@ def test_another_personal_model_is_refused() -> None:
         make.pfedre(beta="none")
 
 
-def kin(part: type[Train]) -> list[type[Train]]:
-    return [part, *(found for child in part.__subclasses__() for found in kin(child))]
-
-
-@pytest.mark.parametrize("part", [part for part in kin(SGD) if part.__module__.startswith("fedkin.")])
-def test_the_rate_of_a_round(part: Any) -> None:
-    """eta_tau = eta / (1 + gamma tau), tau = t - 1, times rate_decay^(t-1)."""
-    assert {field.name: field.default for field in fields(part)}["gamma"] == 0.0
-    train = part(eta=0.03, rate_decay=0.9, gamma=0.5)
-    wanted = [0.03, 0.03 * 0.9 / 1.5, 0.03 * 0.9**4 / 3.0]
-    assert [train.rate(t) for t in (1, 2, 5)] == pytest.approx(wanted, rel=1e-12)
-    assert part(eta=0.03).rate(7) == 0.03
-    assert train.alone()["gamma"] == 0.5
-
-
-@pytest.mark.parametrize("gamma", [-0.1, float("nan"), float("inf")])
-def test_a_gamma_that_raises_the_rate_is_refused(gamma: float) -> None:
-    with pytest.raises(fk.BadInput):
-        SGD(gamma=gamma)
-
-
-def test_the_personal_model_alone_is_locals(federate: Any) -> None:
+def test_the_personal_model_alone_is_locals(federation: Any) -> None:
     """A-R5: as printed, the personal model never sees the common one."""
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     mine = make.pfedre(eta=0.2, batch=4, gamma=0.3, iterations=3)
     alone = replace(make.local(), train=SGD(eta=0.2, steps=None, epochs=1, batch=4, gamma=0.3))
     found, wanted = (
@@ -325,8 +286,7 @@ def test_the_personal_model_alone_is_locals(federate: Any) -> None:
         assert torch.allclose(found[name], value, atol=1e-12)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
-def test_who_all_do_the_same_are_all_kept(federate: Any, engine: str) -> None:
+def test_who_all_do_the_same_are_all_kept(federate: Any) -> None:
     """Clients with the same samples in one batch have equal scores; then this is FedAvg."""
     federation = federate((6,) * 4, 2, (FEATURES,), CLASSES)
     rows = federation.train[0]
@@ -337,7 +297,7 @@ def test_who_all_do_the_same_are_all_kept(federate: Any, engine: str) -> None:
     mine = replace(mine, train=replace(mine.train, steps=2, epochs=None))  # a batch of everything is not shuffled
     average = replace(make.fedavg(count=4), train=SGD(eta=0.2, steps=2, batch=8))
     found, wanted = (
-        fk.run(fk.Experiment(each, federation, by_hand.network(), ROUNDS, SEED, engine, dtype="float64"))
+        fk.run(fk.Experiment(each, federation, by_hand.network(), ROUNDS, SEED, dtype="float64"))
         for each in (mine, average)
     )
     assert [line["kept"] for line in found.rounds] == [4.0] * ROUNDS

@@ -10,14 +10,13 @@ import pfedre_transcribed as box
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLASSES, CLOSE, FEATURES, ROUNDS, SEED, Hand, Model, Round
+from transcribed import CLOSE, ROUNDS, Hand, Model, Round
 
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.collaborate.median import Median
 from fedkin.collaborate.trimmed_mean import TrimmedMean
-from fedkin.engines import ENGINES
 from fedkin.keep import Everyone
 from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.parts import Method
@@ -60,22 +59,18 @@ CASES: dict[str, tuple[Method, Whole]] = {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
+def test_rounds(checked: Any, case: str) -> None:
     method, whole = CASES[case]
-    by_hand.checked(start, engine, method, federate(TRAIN, TEST, (FEATURES,), CLASSES), card(whole))
+    checked(method, card(whole))
 
 
 @pytest.mark.parametrize("case", ["krum", "multikrum", "trimmed mean", "median, even"])
-def test_who_is_not_finite_is_removed_first(federate: Any, start: Any, case: str) -> None:
+def test_who_is_not_finite_is_removed_first(federation: Any, started: Any, case: str) -> None:
     method, whole = CASES[case]
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     federation.x[federation.train[4]] = torch.nan
     hand = Hand(federation, method)
-    play, task, state = start(
-        ENGINES["stacked"], method, federation, by_hand.network(), seed=SEED, rounds=2, dtype=torch.float64
-    )
+    play, task, state = started(method, rounds=2)
     server = hand.first
     for t in (1, 2):
         state, log = rounds.play(method, task, play, state)

@@ -1,4 +1,4 @@
-"""SCAFFOLD against card 2.3 by scalars and loops, on two quadratics, and where it must be plain SGD."""
+"""SCAFFOLD against card 2.3 by scalars and loops, in float64."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ from typing import Any
 import pytest
 import torch
 import transcribed as by_hand
-from torch import Tensor
-from transcribed import CLASSES, CLOSE, FEATURES, SEED, Hand, Model
+from transcribed import CLASSES, CLOSE, FEATURES, Hand, Model
 
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Control, Mean
-from fedkin.core import tree
-from fedkin.core.tree import Batch, Message
-from fedkin.descent import Descent
-from fedkin.engines import ENGINES
 from fedkin.keep import Everyone
-from fedkin.messages import Reply, Task, Work
 from fedkin.parts import Method
 from fedkin.select import Uniform
 from fedkin.train import SGD, Scaffold
@@ -102,26 +96,22 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("case", CASES)
-def test_rounds(federate: Any, start: Any, engine: str, case: str) -> None:
-    played(start, engine, CASES[case], federate(TRAIN, TEST, (FEATURES,), CLASSES))
+def test_rounds(federation: Any, started: Any, case: str) -> None:
+    played(started, CASES[case], federation)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
-def test_scaffold(federate: Any, start: Any, engine: str) -> None:
+def test_scaffold(federation: Any, started: Any) -> None:
     method = fk.methods.scaffold(count=3)
     assert (type(method.train), method.collaborate) == (Scaffold, Control())
     assert (method.collaborate.weights, method.collaborate.beta) == ("uniform", 1.0)
     tiny = replace(method, train=replace(method.train, steps=3, batch=4))
-    played(start, engine, tiny, federate(TRAIN, TEST, (FEATURES,), CLASSES))
+    played(started, tiny, federation)
 
 
-def played(start: Any, engine: str, method: Method, federation: fk.Federation) -> None:
+def played(started: Any, method: Method, federation: fk.Federation) -> None:
     hand = Hand(federation, method)
-    play, task, state = start(
-        ENGINES[engine], method, federation, by_hand.network(), seed=SEED, chunk=2, dtype=torch.float64
-    )
+    play, task, state = started(method)
     heard = by_hand.listened(play)
     server = Server.first(hand)
     everyone = torch.arange(hand.n)
@@ -157,8 +147,7 @@ def played(start: Any, engine: str, method: Method, federation: fk.Federation) -
         assert by_hand.farthest(play.slots.read(everyone)["control"], server.mine) < CLOSE  # a look changes nothing
 
 
-def test_the_cost_of_a_run_is_twice_that_of_fedavg(federate: Any) -> None:
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+def test_the_cost_of_a_run_is_twice_that_of_fedavg(federation: Any) -> None:
     fedavg = Method("tried", Uniform(count=3), SGD(steps=3, batch=4), Everyone(), Mean())
     costs = [
         fk.run(fk.Experiment(method, federation, by_hand.network(), 4)).summary["cost"]
@@ -167,162 +156,3 @@ def test_the_cost_of_a_run_is_twice_that_of_fedavg(federate: Any) -> None:
     sent = {"uploads": 12, "downloads": 12, "bytes_up": 48 * NUMBERS, "bytes_down": 48 * NUMBERS}
     assert costs[0] == sent | {"client_rounds": 12}
     assert costs[1] == {name: 2 * value for name, value in sent.items()} | {"client_rounds": 12}
-
-
-# two quadratics a_i / 2 (w - b_i)^2, with the parts alone
-
-
-def number(value: float) -> Tensor:
-    return torch.tensor(value, dtype=torch.float64)
-
-
-@dataclass(frozen=True)
-class Quadratic:
-    a: float
-    b: float
-
-    def grad(self, model: Message, batch: Batch) -> Message:
-        return {"w": self.a * (model["w"] - self.b)}
-
-
-@dataclass(frozen=True)
-class Constant:
-    slope: Tensor
-
-    def grad(self, model: Message, batch: Batch) -> Message:
-        return {"w": self.slope}
-
-
-@dataclass(frozen=True)
-class Flipped(Scaffold):
-    """y <- y - eta (g + c_i - c)."""
-
-    def descents(self) -> tuple[Descent, ...]:
-        return (Descent("model", plus=("mine",), minus=("all",), momentum=self.momentum),)
-
-
-@dataclass(frozen=True)
-class Frozen(Scaffold):
-    """c_i stays zero at the client, whatever it says."""
-
-    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
-        return mine, super().end(carry, sent, mine, work)[1]
-
-
-@dataclass(frozen=True)
-class Silent(Scaffold):
-    """Nor does it say anything, so that c stays zero too."""
-
-    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
-        _, upload = super().end(carry, sent, mine, work)
-        return mine, upload | {"control": tree.zeros(upload["control"])}
-
-
-FS = (Quadratic(1.0, 0.0), Quadratic(4.0, 1.0))
-MINIMUM = (1.0 * 0.0 + 4.0 * 1.0) / (1.0 + 4.0)
-STEPS, ETA = 5, 0.05
-
-
-def trained(part: SGD, f: Any, steps: int, sent: Message, mine: Message) -> tuple[Message, Message]:
-    carry = part.begin(sent, mine)
-    for _ in range(steps):
-        carry = part.step(carry, ({},), f, part.eta)
-    return part.end(carry, sent, mine, Work(number(1.0), number(float(steps)), number(part.eta)))
-
-
-def rested(part: SGD, server: Mean, count: int = 400, each: int = 2) -> tuple[float, dict[str, Any], list[Message]]:
-    """Where W comes to rest when all clients (or `each`, in turn) take part; the server's slot, the clients' own."""
-    task = Task(2, torch.tensor([5, 5]), count, {"w": number(3.0)}, lambda model, batch: number(0.0))
-    slot = server.init(task)
-    mine = [part.slots(task.model, own=False) for _ in FS]
-    for t in range(count):
-        ids = torch.arange(2) if each == 2 else torch.tensor([t % 2])
-        sent, slot = server.send(slot, task, ids, None)
-        uploads = []
-        for i in ids.tolist():
-            mine[i], upload = trained(part, FS[i], STEPS, sent.shared, mine[i])
-            uploads.append(upload)
-        stack = {name: tree.stacked([upload[name] for upload in uploads]) for name in uploads[0]}
-        reply = Reply(ids, stack, {"size": task.sizes[ids].double()})
-        slot = server.receive(slot, task, sent, reply, torch.ones(len(ids), dtype=torch.float64))
-        if "control" in slot and type(part) is Scaffold:
-            mean = sum(float(own["control"]["w"]) for own in mine) / 2
-            assert float(slot["control"]["w"]) == pytest.approx(mean, abs=1e-12)
-    return float(slot["model"]["w"]), slot, mine
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-@pytest.mark.parametrize("each", [2, 1])
-def test_two_quadratics_reach_the_minimum(momentum: float, each: int) -> None:
-    """Also with one client at a time; at rest c_i is the slope of f_i there, and c their mean, zero."""
-    found, slot, mine = rested(Scaffold(eta=ETA, momentum=momentum), Control(), 600, each)
-    assert found == pytest.approx(MINIMUM, abs=1e-9)
-    assert float(slot["control"]["w"]) == pytest.approx(0.0, abs=1e-9)
-    slopes = [f.a * (MINIMUM - f.b) for f in FS]
-    assert [float(own["control"]["w"]) for own in mine] == pytest.approx(slopes, abs=1e-8)
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_fedavg_does_not(momentum: float) -> None:
-    found, _, _ = rested(SGD(eta=ETA, momentum=momentum), Mean("uniform"))
-    assert abs(found - MINIMUM) > 0.02
-
-
-@pytest.mark.parametrize("wrong", [Flipped, Frozen, Silent])
-def test_nor_does_a_wrong_correction(wrong: type[Scaffold]) -> None:
-    """With the sign turned round, or with c_i never changed, the test above would fail."""
-    found, _, _ = rested(wrong(eta=ETA), Control())
-    assert not abs(found - MINIMUM) < 0.02
-
-
-def test_a_silent_client_is_fedavg() -> None:
-    assert rested(Silent(eta=ETA), Control())[0] == pytest.approx(rested(SGD(eta=ETA), Mean("uniform"))[0], abs=1e-12)
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.3, 0.5, 0.9, 0.99])
-@pytest.mark.parametrize("steps", [1, 2, 3, 10, 100])
-def test_a_constant_gradient_is_found_exactly(momentum: float, steps: int) -> None:
-    """A-D7: whatever c_i and c were, c_i+ is that gradient; dividing by K alone would be too much."""
-    part, slope = Scaffold(eta=0.1, momentum=momentum), torch.tensor([0.7, -2.0], dtype=torch.float64)
-    w = torch.tensor([3.0, 1.0], dtype=torch.float64)
-    sent = {"model": {"w": w}, "control": {"w": torch.tensor([0.2, 0.4], dtype=torch.float64)}}
-    before = torch.tensor([-1.0, 0.5], dtype=torch.float64)
-    mine, upload = trained(part, Constant(slope), steps, sent, {"control": {"w": before}})
-    torch.testing.assert_close(mine["control"]["w"], slope, rtol=1e-11, atol=1e-11)
-    torch.testing.assert_close(upload["control"]["w"], slope - before, rtol=1e-11, atol=1e-11)
-    moved = (w - upload["model"]["w"]) / (slope - before + sent["control"]["w"])
-    torch.testing.assert_close(moved, torch.full_like(moved, 0.1 * worth(steps, momentum)), rtol=1e-10, atol=0.0)
-
-
-# where it is plain SGD
-
-
-@pytest.mark.parametrize("engine", list(ENGINES))
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_one_client_is_sgd(federate: Any, start: Any, engine: str, momentum: float) -> None:
-    """N = 1, eta_g = 1: c is c_i, and the correction is nothing."""
-    federation = federate((9,), (4,), (FEATURES,), CLASSES)
-    found = []
-    for part, server in ((replace(SMALL, momentum=momentum), Control()), (None, Mean())):
-        train = part or SGD(eta=SMALL.eta, steps=SMALL.steps, batch=SMALL.batch, momentum=momentum)
-        method = Method("tried", Uniform(count=1), train, Everyone(), server)
-        play, task, state = start(
-            ENGINES[engine], method, federation, by_hand.network(), seed=SEED, dtype=torch.float64
-        )
-        for _ in range(4):
-            state, _ = rounds.play(method, task, play, state)
-        found.append(state.collaborate)
-    assert found[0]["control"]["2.bias"].abs().max() > 1e-3
-    for name, value in found[1]["model"].items():
-        torch.testing.assert_close(found[0]["model"][name], value, rtol=1e-12, atol=1e-12)
-
-
-def test_nobody_kept_changes_nothing() -> None:
-    task = Task(2, torch.tensor([5, 5]), 1, {"w": number(3.0)}, lambda model, batch: number(0.0))
-    slot = Control().init(task)
-    sent, slot = Control().send(slot, task, torch.arange(2), None)
-    reply = Reply(torch.arange(2), {n: {"w": torch.ones(2)} for n in ("model", "control")}, {"size": torch.ones(2)})
-    after = Control().receive(slot, task, sent, reply, torch.zeros(2))
-    assert (float(after["model"]["w"]), float(after["control"]["w"])) == (3.0, 0.0)
-    half = Control().receive(slot, task, sent, reply, torch.tensor([1.0, 0.0]))
-    assert (float(half["model"]["w"]), float(half["control"]["w"])) == (1.0, 0.5)

@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLASSES, CLOSE, FEATURES, ROUNDS, SEED, Hand, Model, Sample
+from transcribed import CLOSE, ROUNDS, SEED, Hand, Model, Sample
 
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core.rng import generator
-from fedkin.engines import ENGINES
 from fedkin.parts import Method
 from fedkin.select import Active, Shapley
 from fedkin.select.draw import drawn
 
 TRAIN, TEST = (2, 3, 7, 11, 25, 6), (3, 0, 5, 9, 4, 2)
-ENGINE = pytest.mark.parametrize("engine", list(ENGINES))
 
 
 def small(method: Method, **train: Any) -> Method:
@@ -51,17 +49,13 @@ def gains(before: Model, uploads: list[Model], orders: list[list[int]], validati
     return [value / len(orders) for value in total]
 
 
-@ENGINE
-def test_sfedavg(federate: Any, start: Any, engine: str) -> None:
+def test_sfedavg(federation: Any, started: Any) -> None:
     method = fk.methods.sfedavg(fraction=0.5)
     assert method.select == Shapley(0.75, 0.25, 0.01, 10, 0.5)
     assert method.collaborate == Mean("uniform")
     method = small(method)
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     hand = Hand(federation, method)
-    play, task, state = start(
-        ENGINES[engine], method, federation, by_hand.network(), seed=SEED, rounds=ROUNDS, chunk=2, dtype=torch.float64
-    )
+    play, task, state = started(method, rounds=ROUNDS)
     validation = [(hand.x[row], hand.y[row]) for row in range(8)]  # what the fixture gives the server
     server, phi, moved = hand.first, [1.0 / hand.n] * hand.n, 0
     for t in range(1, ROUNDS + 1):
@@ -91,15 +85,11 @@ def value(hand: Hand, w: Model, client: int) -> float:
     return by_hand.scored(w, own)[1] / sqrt(len(own))
 
 
-@ENGINE
-def test_active(federate: Any, start: Any, engine: str) -> None:
+def test_active(federation: Any, started: Any) -> None:
     method = small(replace(fk.methods.active(fraction=0.5), select=Active(alpha1=0.3, alpha2=2.0, fraction=0.5)))
     assert fk.methods.active(fraction=0.5).select == Active(0.75, 0.01, 0.1, 0.5)
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
     hand = Hand(federation, method)
-    play, task, state = start(
-        ENGINES[engine], method, federation, by_hand.network(), seed=SEED, rounds=ROUNDS, chunk=2, dtype=torch.float64
-    )
+    play, task, state = started(method, rounds=ROUNDS)
     state, traffic = rounds.surveyed(method, task, play, state)
     assert (traffic.uploads, traffic.downloads) == (0, 6)
     assert (traffic.bytes_up, traffic.bytes_down) == (0, 6 * 39 * 8)
@@ -122,27 +112,9 @@ def test_active(federate: Any, start: Any, engine: str) -> None:
     assert len(seen) > 3
 
 
-@ENGINE
-def test_the_values_do_not_depend_on_the_chunk(federate: Any, start: Any, engine: str) -> None:
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
-    method = small(fk.methods.active(fraction=0.5))
-    found = []
-    for chunk in (1, 4, 10):
-        play, task, state = start(
-            ENGINES[engine], method, federation, by_hand.network(), seed=SEED, chunk=chunk, dtype=torch.float64
-        )
-        state, _ = rounds.surveyed(method, task, play, state)
-        for _ in range(3):
-            state, _ = rounds.play(method, task, play, state)
-        found.append(state.select["values"])
-    for other in found[1:]:
-        torch.testing.assert_close(other, found[0], rtol=1e-10, atol=1e-12)
-
-
-def test_only_a_selection_that_asks_is_surveyed(federate: Any, start: Any) -> None:
-    federation = federate(TRAIN, TEST, (FEATURES,), CLASSES)
+def test_only_a_selection_that_asks_is_surveyed(started: Any) -> None:
     method = fk.methods.adafl()
-    play, task, state = start(ENGINES["stacked"], method, federation, by_hand.network())
+    play, task, state = started(method)
     after, traffic = rounds.surveyed(method, task, play, state)
     assert after is state
     assert traffic == rounds.Traffic()

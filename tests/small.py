@@ -1,0 +1,110 @@
+"""A small network, a small method, and a run of it that is played a round at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fedkin import round as rounds
+from fedkin.collaborate import Mean
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Model
+from fedkin.data.federation import Federation, Index
+from fedkin.engines import Simulation
+from fedkin.keep import Everyone
+from fedkin.parts import Method, Reply, Sent, Task, Train
+from fedkin.round import Log, State
+from fedkin.select import Uniform
+
+FEATURES, CLASSES = 5, 3
+SIZES = (1, 3, 7, 25, 10, 12)
+TOKENS, LENGTH = 6, 7  # of texts
+NUMBERS = FEATURES * 4 + 4 + 4 * CLASSES + CLASSES  # of the network
+
+
+def network() -> nn.Module:
+    return seeded(lambda: nn.Sequential(nn.Linear(FEATURES, 4), nn.Tanh(), nn.Linear(4, CLASSES)))
+
+
+def seeded(build: Any) -> nn.Module:
+    """A module whose first weights are always the same."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        module: nn.Module = build()
+        return module
+
+
+def learnable(text: bool) -> Federation:
+    """Three clients with 12, 3 and 15 samples that a network can learn. The class of a text is that of its last token,
+    and texts are padded on the left; an image is a pattern of its class, and noise."""
+    gen = torch.Generator().manual_seed(0)
+    if text:
+        x = torch.randint(1, TOKENS, (60, LENGTH), generator=gen)
+        y = x[:, -1] % CLASSES
+        x = torch.where(torch.arange(LENGTH) < torch.randint(0, LENGTH - 1, (60, 1), generator=gen), 0, x)
+        x = x.to(torch.uint8)
+    else:
+        y = torch.arange(60) % CLASSES
+        x = torch.randn(CLASSES, 1, 12, 12, generator=gen)[y] + 0.2 * torch.randn(60, 1, 12, 12, generator=gen)
+    rows = torch.arange(60).reshape(3, 20)
+    train, test = Index.of([rows[0, :12], rows[1, :3], rows[2, :15]]), Index.of(list(rows[:, 15:]))
+    return Federation("small", x, y, CLASSES, train, test, vocabulary=TOKENS if text else None)
+
+
+def composed(train: Train, **parts: Any) -> Method:
+    """FedAvg of four clients with this training, unless another part is given."""
+    chosen = {"select": Uniform(count=4), "keep": Everyone(), "collaborate": Mean()} | parts
+    return Method("tried", train=train, **chosen)
+
+
+def equal(one: Model, other: Model) -> None:
+    torch.testing.assert_close(dict(one), dict(other), rtol=1e-9, atol=1e-12)
+
+
+@dataclass
+class Run:
+    """A method on an engine; `state` is the server's."""
+
+    method: Method
+    engine: Simulation
+    task: Task
+    state: State
+
+    def round(self, evaluates: bool = False) -> Log:
+        self.state, log = rounds.play(self.method, self.task, self.engine, self.state, evaluates)
+        return log
+
+    @property
+    def model(self) -> Model:
+        found: Model = self.state.collaborate["model"]
+        return found
+
+    def sent(self, ids: Tensor) -> Sent:
+        """What the server sends to these clients now."""
+        return self.method.collaborate.send(self.state.collaborate, self.task, ids, None)[0]
+
+    def reply(self, ids: Tensor, t: int = 1, **options: Any) -> Reply:
+        """What these clients answer to it in round t."""
+        return self.engine.train(self.method.train, self.sent(ids), ids, t, **options)
+
+    def judged(self) -> Model:
+        return rounds.judged(self.method, self.task, self.engine, self.state, torch.arange(self.task.n))
+
+    def batches(self, t: int, client: int) -> list[Batch]:
+        work = self.engine.passed(self.method.train, t, torch.tensor([client]))
+        return [tree.row(self.engine.batch(work, k, slice(0, 1)), 0) for k in range(len(work.rows))]
+
+    def trained(self, start: Model, t: int, client: int) -> Model:
+        """Plain steps of one client by hand."""
+        model = start
+        for batch in self.batches(t, client):
+            model = tree.added(model, self.engine.network.grad(model, batch), -self.method.train.eta)
+        return model
+
+    def mean(self, start: Model, t: int, ids: list[int], weights: list[float] | None = None) -> Model:
+        """What FedAvg makes of these clients' models by hand, weighted by their sizes."""
+        sizes = self.task.sizes[ids].double() if weights is None else torch.tensor(weights, dtype=torch.float64)
+        return tree.weighted(tree.stacked([self.trained(start, t, i) for i in ids]), sizes)
