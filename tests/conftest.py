@@ -15,11 +15,12 @@ import torch
 from small import SIZES, Run, network
 from torch import nn
 
-from fedkin import cli
+from fedkin.command import cli
 from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation, Stacked
-from fedkin.parts import Method, Task
-from fedkin.round import State, begun
+from fedkin.messages import Task
+from fedkin.parts import Method
+from fedkin.round import State, begin
 
 Federate = Callable[..., Federation]
 Start = Callable[..., tuple[Simulation, Task, State]]
@@ -86,12 +87,14 @@ def start() -> Iterator[Start]:
         rounds: int = 3,
         **options: Any,
     ) -> tuple[Simulation, Task, State]:
-        engine = kind(federation, module, method.train, seed, own=method.collaborate.own, **options)
+        engine = kind(federation, module, method.train, seed, own=method.collaborate.gives.own_model, **options)
         opened.append(engine)
         engine.prepare(method.train)
-        told = federation.irrelevant if method.keep.told else None
-        task = replace(engine.task(rounds), validation={"x": engine.x[:8], "y": engine.y[:8]}, irrelevant=told)
-        return engine, task, begun(method, task, seed)
+        told = federation.irrelevant if method.keep.needs.truth else None
+        task = replace(
+            engine.task(rounds), validation={"x": engine.batching.x[:8], "y": engine.batching.y[:8]}, irrelevant=told
+        )
+        return engine, task, begin(method, task)
 
     yield build
     for engine in opened:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+import fedkin as fk
+from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
 from fedkin.data.federation import Federation, Index
-from fedkin.engines import Simulation
+from fedkin.engines import Score, Simulation
 from fedkin.keep import Everyone
-from fedkin.parts import Method, Reply, Sent, Task, Train
-from fedkin.round import Log, State
+from fedkin.log import Log
+from fedkin.messages import Reply, Sent, Task
+from fedkin.parts import Method, Train
+from fedkin.round import State
 from fedkin.select import Uniform
 
 FEATURES, CLASSES = 5, 3
@@ -64,6 +68,43 @@ def equal(one: Model, other: Model) -> None:
     torch.testing.assert_close(dict(one), dict(other), rtol=1e-9, atol=1e-12)
 
 
+class Until(fk.Callback):
+    """Stops a run after this round."""
+
+    def __init__(self, round: int) -> None:
+        self.last = round
+
+    def recorded(self, record: fk.Record) -> bool:
+        return record.round < self.last
+
+
+@dataclass
+class Seen:
+    """Looks at a round as a run does that scores it: what clients hold before they train, and all scores."""
+
+    method: Method
+    task: Task
+    engine: Simulation
+    received: Model | None = None
+    scores: dict[str, Score] = field(default_factory=dict)
+
+    def sent(self, state: State, sent: Sent) -> None:
+        if self.method.needs.current:
+            self.received = evaluate.received_models(self.method, self.task, self.engine, sent)
+            self.scores = evaluate.score_received(self.method, self.task, self.engine, sent)
+
+    def played(self, state: State, log: Log) -> None:
+        self.scores |= evaluate.score_models(self.method, self.task, self.engine, state)
+
+
+def seen_round(method: Method, task: Task, engine: Simulation, state: State) -> tuple[State, Log, Seen]:
+    """Play a round that is scored."""
+    seen = Seen(method, task, engine)
+    state, log = rounds.play(method, task, engine, state, seen)
+    seen.played(state, log)
+    return state, log, seen
+
+
 @dataclass
 class Run:
     """A method on an engine; `state` is the server's."""
@@ -73,9 +114,14 @@ class Run:
     task: Task
     state: State
 
-    def round(self, evaluates: bool = False) -> Log:
-        self.state, log = rounds.play(self.method, self.task, self.engine, self.state, evaluates)
+    def round(self) -> Log:
+        self.state, log = rounds.play(self.method, self.task, self.engine, self.state)
         return log
+
+    def seen_round(self) -> tuple[Log, Seen]:
+        """Play a round that is scored."""
+        self.state, log, seen = seen_round(self.method, self.task, self.engine, self.state)
+        return log, seen
 
     @property
     def model(self) -> Model:
@@ -91,11 +137,13 @@ class Run:
         return self.engine.train(self.method.train, self.sent(ids), ids, t, **options)
 
     def judged(self) -> Model:
-        return rounds.judged(self.method, self.task, self.engine, self.state, torch.arange(self.task.n))
+        return evaluate.personal_models(self.method, self.task, self.engine, self.state, torch.arange(self.task.n))
 
     def batches(self, t: int, client: int) -> list[Batch]:
-        work = self.engine.passed(self.method.train, t, torch.tensor([client]))
-        return [tree.row(self.engine.batch(work, k, slice(0, 1)), 0) for k in range(len(work.rows))]
+        work = self.engine.batching.planned(self.method.train, t, torch.tensor([client]))
+        engine, part = self.engine, self.method.train
+        batches = [engine.batching.batch(work, k, slice(0, 1), engine.network, part) for k in range(len(work.rows))]
+        return [tree.row(batch, 0) for batch in batches]
 
     def trained(self, start: Model, t: int, client: int) -> Model:
         """Plain steps of one client by hand."""

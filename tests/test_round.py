@@ -12,14 +12,14 @@ from small import NUMBERS, SIZES, composed, equal, network
 from torch import Tensor
 
 import fedkin as fk
-from fedkin import round as rounds
 from fedkin.collaborate import Control, Mean, MeanBefore, Nothing
 from fedkin.core import tree
 from fedkin.core.tree import Message, Model
 from fedkin.engines import Simulation, Stacked
 from fedkin.keep.oracle import Oracle
 from fedkin.keep.relevance import UpdateDistance
-from fedkin.parts import Collaborate, Method, Reply, Sent, Slot, Task, Train, Work
+from fedkin.messages import Reply, Sent, Slot, Task, Work
+from fedkin.parts import Collaborate, Method, Train
 from fedkin.select import Active, Uniform
 from fedkin.train import SGD, Prox, Scaffold
 
@@ -61,7 +61,7 @@ def test_who_receives_trains_and_uploads(begin: Any, monkeypatch: pytest.MonkeyP
         log = run.round()
         selected = log.selected.tolist()
         who = {len(selected): selected, 6: EVERYONE, 0: []}
-        uploads = selected if method.collaborate.listens else []
+        uploads = selected if method.collaborate.gives.replies else []
         assert seen.pop() == (who[receivers], who[trainers], uploads)
         assert log.replied == len(uploads)
         assert (log.traffic.uploads, log.traffic.downloads) == traffic
@@ -133,15 +133,15 @@ def test_what_clients_show_is_mixed_before_they_train(begin: Any, part: type[SGD
     run = begin(composed(part(**WORK), collaborate=MeanBefore()))
     for t in (1, 2):
         before = tree.mapped(torch.clone, run.engine.slots.values[part.shared])
-        log = run.round(evaluates=True)
+        log, seen = run.seen_round()
         ids, held = log.selected, tree.mapped(torch.clone, before)
         mean = tree.weighted(tree.rows(before, ids), run.task.sizes[ids].double())
         for name, value in mean.items():
             held[name][ids] = value
-        equal(log.received, held)
-        found = rounds.scores(run.method, run.task, run.engine, run.state, log.received)
+        equal(seen.received, held)
+        found = seen.scores
         assert set(found) == {"recv", "post", "global"}
-        direct = run.engine.evaluate(held, torch.arange(6), run.engine.federation.test)
+        direct = run.engine.score(held, torch.arange(6), "test")
         torch.testing.assert_close(found["recv"].loss, direct.loss)
         if part is SGD:
             trained = [run.trained(mean, t, i) if i in ids.tolist() else tree.row(held, i) for i in EVERYONE]
@@ -157,7 +157,7 @@ def test_only_the_kept_count(begin: Any, weights: Any) -> None:
     run = begin(composed(SGD(**WORK), select=ALL, keep=Oracle(), collaborate=Mean(weights)))
     before = run.model
     log = run.round()
-    assert (log.kept, log.replied) == (5.0, 6)
+    assert (log.counted, log.replied) == (5.0, 6)
     assert log.weights.tolist() == [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]
     kept = [i for i in EVERYONE if i != 3]
     equal(run.model, run.mean(before, 1, kept, None if weights == "size" else [1.0] * 5))
@@ -168,7 +168,7 @@ def test_nobody_kept_leaves_the_model(begin: Any, federate: Any) -> None:
     run = begin(composed(SGD(**WORK), select=ALL, keep=Oracle()), federation=federation)
     before = run.model
     log = run.round()
-    assert (log.kept, log.replied) == (0.0, 6)
+    assert (log.counted, log.replied) == (0.0, 6)
     equal(run.model, before)
 
 
@@ -190,7 +190,7 @@ def test_fewer_replies_than_selected(begin: Any) -> None:
     run = begin(composed(SGD(**WORK), select=ALL), losing(lambda t, i: i in (0, 3)))
     before = run.model
     log = run.round()
-    assert (len(log.selected), log.replied, log.kept, log.dropped) == (6, 4, 4.0, [])
+    assert (len(log.selected), log.replied, log.counted, log.dropped) == (6, 4, 4.0, [])
     assert log.weights.isnan().tolist() == [True, False, False, True, False, False]
     assert (log.traffic.uploads, log.traffic.downloads) == (4.0, 6.0)
     equal(run.model, run.mean(before, 1, [1, 2, 4, 5]))
@@ -202,7 +202,7 @@ def test_no_reply_is_a_skipped_round(begin: Any) -> None:
     run.round()
     before = run.state
     log = run.round()
-    assert (log.replied, log.kept, log.dropped, log.traffic.uploads) == (0, 0.0, [], 0.0)
+    assert (log.replied, log.counted, log.dropped, log.traffic.uploads) == (0, 0.0, [], 0.0)
     assert run.state.round == 2
     for name in ("select", "keep", "collaborate"):
         one, other = tree.flat(getattr(before, name)), tree.flat(getattr(run.state, name))
@@ -233,7 +233,7 @@ def test_a_client_that_uploads_nonsense_is_dropped(begin: Any, what: str) -> Non
     run = begin(composed(Broken(**WORK, what=what), select=ALL))
     before, others = run.model, [0, 1, 3, 4, 5]
     log = run.round()
-    assert (log.dropped, log.replied, log.kept) == ([2], 5, 5.0)
+    assert (log.dropped, log.replied, log.counted) == ([2], 5, 5.0)
     equal(run.model, run.mean(before, 1, others))
     result = fk.run(fk.Experiment(run.method, run.engine.federation, network(), 2, evaluate_every=1))
     assert [line["dropped"] for line in result.rounds] == [[2]] * 2
@@ -246,7 +246,7 @@ def test_all_upload_nonsense(begin: Any) -> None:
     run = begin(composed(Broken(**WORK, size=4), select=ALL), sizes=(4, 4, 4))
     before = run.model
     log = run.round()
-    assert (log.dropped, log.replied, log.kept) == ([0, 1, 2], 0, 0.0)
+    assert (log.dropped, log.replied, log.counted) == ([0, 1, 2], 0, 0.0)
     equal(run.model, before)
 
 
@@ -258,6 +258,6 @@ def test_a_broken_client_keeps_what_it_had_and_breaks_nobody(begin: Any, collabo
     for _ in range(2):
         log = run.round()
         assert log.dropped == [2]
-        assert log.replied == (5 if collaborate.listens else 0)
+        assert log.replied == (5 if collaborate.gives.replies else 0)
     equal(tree.row(run.engine.slots.values["model"], 2), first)
     assert tree.finite(run.engine.slots.values["model"]).all()

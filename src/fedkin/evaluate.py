@@ -73,15 +73,20 @@ def splits_scored(engine: Engine) -> dict[str, Split]:
     return {suffix: split for suffix, split in scored.items() if split in engine.splits}
 
 
-def score_received(method: Method, task: Task, engine: Engine, sent: Sent) -> dict[str, Score]:
-    """Score what every client holds just before it trains: the model it was sent or, if none, the one it had (`recv`).
+def received_models(method: Method, task: Task, engine: Engine, sent: Sent) -> Model:
+    """Return what every client holds just before it trains: the model it was sent or, if none, the one it had.
 
     Call this after the server has sent its messages and before the clients train.
     """
-    everyone = torch.arange(task.n)
-    held = engine.current(everyone, method.train.shared)
-    if "model" in sent.own:
-        held = {name: value.index_copy(0, sent.ids, sent.own["model"][name]) for name, value in held.items()}
+    held = engine.current(torch.arange(task.n), method.train.shared)
+    if "model" not in sent.own:
+        return held
+    return {name: value.index_copy(0, sent.ids, sent.own["model"][name]) for name, value in held.items()}
+
+
+def score_received(method: Method, task: Task, engine: Engine, sent: Sent) -> dict[str, Score]:
+    """Score what every client holds just before it trains (`recv`)."""
+    held, everyone = received_models(method, task, engine, sent), torch.arange(task.n)
     return {f"recv{suffix}": engine.score(held, everyone, split) for suffix, split in splits_scored(engine).items()}
 
 

@@ -49,9 +49,19 @@ class Log:
     reply: Reply | None = None  # without the dropped uploads
 
     @property
-    def replied(self) -> Tensor:
+    def replied(self) -> int:
+        """How many clients replied."""
+        return 0 if self.reply is None else len(self.reply.ids)
+
+    @property
+    def has_replied(self) -> Tensor:
         """Which of the selected clients replied."""  # (m,) bool
         return ~self.weights.isnan()
+
+    @property
+    def counted(self) -> float:
+        """How many updates counted: the sum of their weights."""
+        return float(self.weights.nansum())
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:

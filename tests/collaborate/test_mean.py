@@ -10,7 +10,7 @@ from torch import Tensor
 from train.quadratic import Quadratic, tensor
 
 from fedkin.collaborate import Mean
-from fedkin.parts import Reply, Sent, Task
+from fedkin.messages import Reply, Sent, Task
 from fedkin.train import SGD, Prox
 
 

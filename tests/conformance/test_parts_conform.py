@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small import seen_round
 from torch import Tensor, nn
 
-from fedkin import BadInput
+from fedkin import BadInput, evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
@@ -25,8 +26,8 @@ from fedkin.engines import ENGINES, Plain, Simulation, Stacked
 from fedkin.keep import Everyone
 from fedkin.messages import Reply, Sent, Task
 from fedkin.methods import METHODS
-from fedkin.runs.part_json import from_json, to_json
 from fedkin.parts import Collaborate, Keep, Method, Part, Select, Train
+from fedkin.runs.part_json import from_json, to_json
 from fedkin.select import Uniform
 from fedkin.train import SGD
 
@@ -96,8 +97,8 @@ def begin(federate: Any, start: Any) -> Any:
         federation = federate(sizes, 2, (5,), 3)
         engine, task, _ = start(kind, method, federation, network(), dtype=torch.float64, **options)
         rows = federation.test.rows[:8]
-        task = replace(task, validation={"x": engine.x[rows], "y": engine.y[rows]})
-        return engine, task, rounds.begun(method, task, 0)
+        task = replace(task, validation={"x": engine.batching.x[rows], "y": engine.batching.y[rows]})
+        return engine, task, rounds.begin(method, task)
 
     return build
 
@@ -222,8 +223,7 @@ def test_a_part_changes_nothing_it_is_given(label: str, begin: Any, monkeypatch:
     calls = guard(method, monkeypatch)
     engine, task, state = begin(Plain, method)
     for _ in range(2):
-        state, log = rounds.play(method, task, engine, state, True)
-        rounds.scores(method, task, engine, state, log.received)
+        state, log, _ = seen_round(method, task, engine, state)
     wanted = {"init", "__call__", "send", "slots", "begin", "step", "end"}
     assert wanted <= set(calls)
 
@@ -307,7 +307,7 @@ def test_shapes(label: str, kind: str, begin: Any) -> None:
             assert all(isinstance(value, int | float) for value in part.log(slot).values())
         assert {name: value.shape for name, value in tree.flat(engine.slots.values).items()} == slots
         finite(state, engine)
-        fits(rounds.judged(method, task, engine, state, everyone), task.model, N)
+        fits(evaluate.personal_models(method, task, engine, state, everyone), task.model, N)
 
 
 @pytest.mark.parametrize("label", KINDS)
@@ -380,7 +380,7 @@ def test_a_method_is_the_same_on_every_engine(name: str, begin: Any) -> None:
         logs = []
         for _ in range(3):
             state, log = rounds.play(method, task, engine, state)
-            logs.append((log.selected.tolist(), log.replied, log.kept, log.traffic))
+            logs.append((log.selected.tolist(), log.replied, log.counted, log.traffic))
         found.append((logs, tree.flat({"server": state.collaborate, "clients": engine.slots.values})))
     assert found[0][0] == found[1][0] == found[2][0]
     for _, values in found[1:]:
@@ -409,9 +409,8 @@ def test_a_method_survives_bad_rounds(name: str, begin: Any) -> None:
     engine, task, state = begin(Unreliable, method)
     for t in (1, 2, 3, 4):
         before = method.collaborate.model(state.collaborate)
-        state, log = rounds.play(method, task, engine, state, True)
+        state, log, _ = seen_round(method, task, engine, state)
         finite(state, engine)
-        rounds.scores(method, task, engine, state, log.received)
         after = method.collaborate.model(state.collaborate)
         if t == 2:
             assert log.replied == 0

@@ -17,13 +17,13 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 import fedkin as fk
-from fedkin import cli
+from fedkin.command import cli
 from fedkin.data import Data, Federation, Index, load, picture
 from fedkin.data.samples import Samples
 from fedkin.data.scenarios import flip, odd_even, ood, random_clients, rounded_count
 from fedkin.engines import Plain, Simulation
 from fedkin.errors import BadInput
-from fedkin.resume import fingerprint
+from fedkin.runs.resolve import fingerprint
 from tests.data.conftest import pictures
 
 Federate = Callable[..., Federation]

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from small import SIZES, composed, equal
 
 from fedkin import round as rounds
 from fedkin.collaborate import Control, Nothing
-from fedkin.core import rng, tree
+from fedkin.core import tree
 from fedkin.core.tree import Batch, Message
 from fedkin.engines import Plain, Simulation, Stacked
 from fedkin.engines.stacked import segments
-from fedkin.parts import Objective
+from fedkin.messages import Objective
 from fedkin.train import APFL, MAML, SGD, FedMix, Moreau, Prox, Scaffold, TwoStreams
 
 WORK: dict[str, Any] = {"steps": None, "epochs": 2, "batch": 4}
@@ -38,7 +37,8 @@ def test_segments(steps: list[int], wanted: list[tuple[int, int, int]]) -> None:
 
 
 def test_clients_with_the_most_steps_come_first(begin: Any) -> None:
-    chunks = begin(composed(SGD(**WORK))).engine.chunks(SGD(**WORK), torch.arange(6))
+    engine = begin(composed(SGD(**WORK))).engine
+    chunks = engine.batching.chunks(SGD(**WORK), torch.arange(6), engine.chunk)
     assert [ids.tolist() for ids in chunks] == [[3, 4, 5, 2], [0, 1]]
 
 
@@ -64,35 +64,6 @@ def test_who_trains_beside_whom_does_not_matter(begin: Any, part: SGD) -> None:
         equal(tree.flat(other.upload), tree.flat(whole.only(other.ids).upload))
         assert torch.equal(other.report["steps"], whole.report["steps"][other.ids])
     assert trained(everyone, uploads=torch.tensor([1, 4])).ids.tolist() == [1, 4]
-
-
-@dataclass(frozen=True)
-class Drawn(SGD):
-    """Takes three uniform numbers a step."""
-
-    elementwise = False
-    draws = 3
-
-    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
-        g = f.grad(carry["model"], batches[0])
-        return {"model": tree.added(carry["model"], tree.mapped(lambda v: v * batches[0]["draws"][1], g), -rate)}
-
-
-@pytest.mark.parametrize("kind", [Plain, Stacked])
-@pytest.mark.parametrize("chunk", [1, 4])
-def test_draws_are_keyed(begin: Any, kind: type[Simulation], chunk: int) -> None:
-    """By the round, the client and the step, whatever the chunk."""
-    run = begin(composed(Drawn(eta=0.1, **WORK)), kind, chunk=chunk)
-    for t in (1, 2):
-        reply = run.reply(torch.arange(6), t, keep=False)
-        for i, size in enumerate(SIZES):
-            batches = run.batches(t, i)
-            assert len(batches) == 2 * -(-size // 4)
-            draws = rng.uniform(rng.keys(0, "draws", t, np.array([i])), 0, 3 * len(batches)).reshape(-1, 3)
-            model = run.model
-            for batch, numbers in zip(batches, draws, strict=True):
-                model = tree.added(model, run.engine.network.grad(model, batch), -0.1 * numbers[1])
-            equal(tree.row(reply.upload["model"], i), model)
 
 
 @pytest.mark.parametrize("kind", [Plain, Stacked])

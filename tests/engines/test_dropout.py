@@ -47,8 +47,9 @@ def test_dropout_drops(
     build, shape = NETWORKS[name]
     federation, everyone = federate((4, 4, 9, 9), shape=shape), torch.arange(4)
     run = begin(composed(SGD(eta=0.1, steps=2, batch=4)), kind, module=seeded(build), federation=federation)
-    work = run.engine.passed(run.method.train, 1, everyone)
-    masks = [tree.flat(run.engine.batch(work, k, slice(None))) for k in range(2)]
+    work = run.engine.batching.planned(run.method.train, 1, everyone)
+    batching, part = run.engine.batching, run.method.train
+    masks = [tree.flat(batching.batch(work, k, slice(None), run.engine.network, part)) for k in range(2)]
     layers = [key for key in masks[0] if key.startswith("mask of ")]
     assert layers
     for layer in layers:
@@ -58,7 +59,7 @@ def test_dropout_drops(
         assert not torch.equal(mask, masks[1][layer])
         assert not torch.equal(mask[0], mask[1])
     models = tree.repeated(run.engine.network.model, 4)
-    judged = [run.engine.evaluate(models, everyone, federation.test).loss for _ in range(2)]
+    judged = [run.engine.score(models, everyone, "test").loss for _ in range(2)]
     assert torch.equal(*judged)
     before = run.model
     run.round()

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.collaborate import Mean
-from fedkin.engines import Plain, Simulation, Stacked, simulation
+from fedkin.engines import Plain, Simulation, Stacked, scoring
 from fedkin.engines.footprint import Footprint
 from fedkin.engines.network import Network
+from fedkin.engines.scoring import Scoring
 from fedkin.keep import Everyone
 from fedkin.models import build
 from fedkin.parts import Method
@@ -92,21 +93,21 @@ def test_scoring_keeps_to_what_it_may_hold(
     method = Method("fedavg", Uniform(count=3), SGD(steps=1, batch=2), Everyone(), Mean())
     engine, _, _ = start(kind, method, federation, module)
     weights = NUMBER * engine.network.parameters
-    monkeypatch.setattr(simulation, "EVALUATED", 5 * (weights + 9 * engine.network.footprint) // 2)
+    monkeypatch.setattr(scoring, "HELD", 5 * (weights + 9 * engine.network.footprint) // 2)
     blocks: list[int] = []
-    judged = Simulation.judged
+    whole = Scoring.samples
 
-    def counted(self: Simulation, logits: Any, model: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def counted(self: Scoring, logits: Any, model: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
         blocks.append(rows.numel() * engine.network.footprint)
         if rows.dim() == 2:
-            assert len(rows) * weights + blocks[-1] <= simulation.EVALUATED
-        return judged(self, logits, model, rows)
+            assert len(rows) * weights + blocks[-1] <= scoring.HELD
+        return whole(self, logits, model, rows)
 
-    monkeypatch.setattr(Simulation, "judged", counted)
+    monkeypatch.setattr(Scoring, "samples", counted)
     models = {name: value.expand(3, *value.shape) for name, value in engine.network.model.items()}
-    engine.evaluate(models, torch.arange(3), federation.test)
-    engine.evaluate_one(engine.network.model, federation.test)
+    engine.score(models, torch.arange(3), "test")
+    engine.score_one(engine.network.model, "test")
     with Footprint([*engine.network.model.values(), *engine.network.module.parameters()]) as found:
-        engine.evaluate_rows(engine.network.model, torch.arange(150))
-    assert max(blocks) <= simulation.EVALUATED
-    assert found.most <= 1.5 * simulation.EVALUATED
+        engine.scoring.rows(engine.network.model, torch.arange(150))
+    assert max(blocks) <= scoring.HELD
+    assert found.most <= 1.5 * scoring.HELD

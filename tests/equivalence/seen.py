@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from small import seen_round
 from torch import Tensor
 
 from fedkin import round as rounds
 from fedkin.core import tree
 from fedkin.engines import Simulation
-from fedkin.parts import Keep, Method, Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.parts import Keep, Method
 
 ROUNDS = 3
 
@@ -52,9 +54,10 @@ def played(
     engine, task, state = begun
     seen = Seen()
     for t in range(1, number + 1):
-        state, log = rounds.play(method, task, engine, state, evaluates)
         if evaluates:
-            rounds.scores(method, task, engine, state, log.received)
+            state, log, _ = seen_round(method, task, engine, state)
+        else:
+            state, log = rounds.play(method, task, engine, state)
         assert not log.dropped
         ids = torch.arange(task.n) if method.trains == "everyone" else log.selected
         kept = log.weights.nan_to_num(-1.0).tolist()
@@ -68,8 +71,8 @@ def played(
 def planned(engine: Simulation, method: Method, t: int, ids: Tensor) -> dict[int, list[list[int]]]:
     """The rows each client uses, in the chunks in which this engine runs them."""
     found = {}
-    for chosen in engine.chunks(method.train, ids):
-        work = engine.passed(method.train, t, chosen)
+    for chosen in engine.batching.chunks(method.train, ids, engine.chunk):
+        work = engine.batching.planned(method.train, t, chosen)
         for i, client in enumerate(chosen.tolist()):
             counts = work.count[:, i].tolist()
             found[client] = [work.rows[k, i, :c].tolist() for k, c in enumerate(counts) if c]

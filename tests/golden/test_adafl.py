@@ -19,7 +19,8 @@ from transcribed import CLOSE, SEED, Hand, Model
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.core.rng import generator
-from fedkin.parts import Method, Select, Slot, Task
+from fedkin.messages import Slot, Task
+from fedkin.parts import Method, Select
 from fedkin.select import Attention, Constant, Listed, Steps
 from fedkin.select.draw import drawn
 
@@ -203,7 +204,7 @@ def test_attention_of_one_client_a_round_never_changes(started: Any) -> None:
 BASES = [
     name
     for name, made in make.METHODS.items()
-    if name not in ("adafl", "attn", "dyn_fedavg") and made().collaborate.listens
+    if name not in ("adafl", "attn", "dyn_fedavg") and made().collaborate.gives.replies
 ]
 
 

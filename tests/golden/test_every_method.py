@@ -16,6 +16,7 @@ import transcribed as by_hand
 from transcribed import ROUNDS, Card
 
 import fedkin as fk
+from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -85,11 +86,11 @@ def test_the_judged_model_is_one_that_trains(federation: Any, started: Any, name
     method = small(OWN[name](), epochs=None)
     play, task, state = started(method)
     everyone = torch.arange(federation.n)
-    before = rounds.judged(method, task, play, state, everyone)
+    before = evaluate.personal_models(method, task, play, state, everyone)
     never = torch.ones(len(everyone), dtype=torch.bool)
     for _ in range(ROUNDS):
         state, log = rounds.play(method, task, play, state)
-        after = rounds.judged(method, task, play, state, everyone)
+        after = evaluate.personal_models(method, task, play, state, everyone)
         moved = torch.stack([(after[k] - before[k]).abs().reshape(len(everyone), -1).amax(1) for k in after]).amax(0)
         trained = everyone if method.trains == "everyone" else log.selected
         assert (moved[trained] > 1e-6).all()

@@ -96,7 +96,7 @@ def test_no_client_trains_on_anything_but_its_own_training_rows(federate: Any, t
     everyone = torch.arange(federation.n)
     others = torch.cat([federation.test.rows, federation.validation.rows, federation.common])
     for t in range(1, 12):
-        plan = engine.passed(part, t, everyone)
+        plan = engine.batching.planned(part, t, everyone)
         assert not torch.isin(plan.rows, others).any()  # padding too
         for client in everyone.tolist():
             real = np.arange(plan.rows.shape[2]) < plan.count[:, client][:, None]

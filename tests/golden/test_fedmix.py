@@ -200,8 +200,8 @@ def test_the_pool(federation: Any, started: Any, group: int | None, rows: int) -
     wanted = pool(Hand(federation, method), group)
     assert len(wanted) == rows
     play, _, _ = started(method)
-    assert set(play.pool) == {"averages"}
-    found = play.pool["averages"]
+    assert set(play.batching.pool.message) == {"averages"}
+    found = play.batching.pool.message["averages"]
     assert set(found) == {"x", "y"}
     assert float((found["x"] - torch.tensor([x for x, _ in wanted], dtype=torch.float64)).abs().max()) < 1e-12
     assert float((found["y"] - torch.tensor([y for _, y in wanted], dtype=torch.float64)).abs().max()) < 1e-12

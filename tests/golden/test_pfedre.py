@@ -14,6 +14,7 @@ from pfedre_transcribed import ROUNDS, Outcome, Rule
 from transcribed import CLASSES, CLOSE, FEATURES, SEED, Hand
 
 import fedkin as fk
+from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
@@ -147,7 +148,7 @@ def played(
             assert by_hand.farthest(rows, [want.uploads[i] for i in good]) < CLOSE
         near(state.keep["divergence"], want.divergence)
         assert masks == [[float(want.kept[i]) for i in good]]
-        assert log.kept == sum(want.kept.values())
+        assert log.counted == sum(want.kept.values())
         assert state.keep["relevant"].tolist() == want.relevant
         never = set(want.broken) if spoilt is None else set(spoilt.values())
         for i, count in enumerate(want.judged):
@@ -155,7 +156,7 @@ def played(
         server = chosen.collaborate.model(state.collaborate)
         assert server is not None
         assert by_hand.apart(server, want.server) < CLOSE
-        judged = rounds.judged(chosen, task, play, state, everyone)
+        judged = evaluate.personal_models(chosen, task, play, state, everyone)
         assert by_hand.farthest(judged, want.personal) < CLOSE
         assert set(play.slots.read(everyone)) == {"personal"}
         if dummies is not None:
@@ -220,7 +221,7 @@ def test_in_front_of_another_method(start: Any, started: Any, name: str) -> None
             z.append((x - state.keep["start"]).tolist())
         scores = [sum(box.between(p, q, 2) for q in z) for p in z]
         near(state.keep["divergence"][reply.ids], scores)
-        assert log.kept == sum(box.majority(scores))
+        assert log.counted == sum(box.majority(scores))
 
 
 def test_the_transcription_descends_its_j(federate: Any) -> None:

@@ -12,6 +12,7 @@ import transcribed as by_hand
 from transcribed import CLASSES, CLOSE, FEATURES, Hand, Model
 
 import fedkin as fk
+from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Control, Mean
 from fedkin.keep import Everyone
@@ -137,7 +138,7 @@ def played(started: Any, method: Method, federation: fk.Federation) -> None:
         twice = 2 * len(ids)
         assert (log.traffic.uploads, log.traffic.downloads) == (twice, twice)
         assert log.traffic.bytes_up == log.traffic.bytes_down == twice * NUMBERS * 8
-        judged = rounds.judged(method, task, play, state, everyone)
+        judged = evaluate.personal_models(method, task, play, state, everyone)
         part = method.train
         wanted = [
             local(server.w, server.c, server.mine[i], hand.batches(t + 1, i), part.rate(t + 1), part)[0]

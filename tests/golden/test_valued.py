@@ -15,6 +15,7 @@ import fedkin as fk
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core.rng import generator
+from fedkin.log import Traffic
 from fedkin.parts import Method
 from fedkin.select import Active, Shapley
 from fedkin.select.draw import drawn
@@ -90,7 +91,9 @@ def test_active(federation: Any, started: Any) -> None:
     assert fk.methods.active(fraction=0.5).select == Active(0.75, 0.01, 0.1, 0.5)
     hand = Hand(federation, method)
     play, task, state = started(method, rounds=ROUNDS)
-    state, traffic = rounds.surveyed(method, task, play, state)
+    sent, traffic = rounds.survey_message(method, task, play, state), Traffic()
+    traffic.down(sent, 39)
+    state = rounds.survey(method, task, play, state, sent)
     assert (traffic.uploads, traffic.downloads) == (0, 6)
     assert (traffic.bytes_up, traffic.bytes_down) == (0, 6 * 39 * 8)
     server = hand.first
@@ -115,6 +118,4 @@ def test_active(federation: Any, started: Any) -> None:
 def test_only_a_selection_that_asks_is_surveyed(started: Any) -> None:
     method = fk.methods.adafl()
     play, task, state = started(method)
-    after, traffic = rounds.surveyed(method, task, play, state)
-    assert after is state
-    assert traffic == rounds.Traffic()
+    assert rounds.survey_message(method, task, play, state) is None

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small import seen_round
 from torch import nn
 
 import fedkin as fk
-from fedkin import round as rounds
+from fedkin import evaluate
 from fedkin.core.rng import generator
 from fedkin.engines import Plain
 from fedkin.parts import Method
@@ -246,7 +247,7 @@ class Hand:
         return self.method.select({}, self.task, t, generator(SEED, "select", t))[0].tolist()
 
     def batches(self, t: int, client: int) -> list[list[Sample]]:
-        plan = self.engine.passed(self.method.train, t, torch.tensor([client]))
+        plan = self.engine.batching.planned(self.method.train, t, torch.tensor([client]))
         found = []
         for rows, count in zip(plan.rows[:, 0].tolist(), plan.count[:, 0].tolist(), strict=True):
             assert count > 0
@@ -304,7 +305,7 @@ def checked(
         want = copy.deepcopy(want)
         wanted.append(want)
         heard.clear()
-        state, log = rounds.play(method, task, play, state, evaluates=True)
+        state, log, seen = seen_round(method, task, play, state)
         sent, trainers, reply = heard[0]
         assert log.selected.tolist() == hand.selected(t)
         assert trainers == (list(range(federation.n)) if method.trains == "everyone" else hand.selected(t))
@@ -322,13 +323,13 @@ def checked(
         assert (server is None) == (want.server is None)
         if server is not None:
             assert apart(server, want.server) < CLOSE, f"server, round {t}"
-        assert (log.received is None) == (want.received is None)
-        if log.received is not None:
-            assert farthest(log.received, want.received) < CLOSE, f"received, round {t}"
+        assert (seen.received is None) == (want.received is None)
+        if seen.received is not None:
+            assert farthest(seen.received, want.received) < CLOSE, f"received, round {t}"
         if want.judged is not None:
-            judged = rounds.judged(method, task, play, state, everyone)
+            judged = evaluate.personal_models(method, task, play, state, everyone)
             assert farthest(judged, want.judged) < CLOSE, f"judged, round {t}"
-        compared(rounds.scores(method, task, play, state, log.received), want, hand)
+        compared(seen.scores, want, hand)
     assert len(wanted) == ROUNDS
     if again:
         run_again(method, federation, wanted, hand)

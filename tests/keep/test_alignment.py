@@ -64,7 +64,7 @@ def test_the_oracle_leaves_out_the_irrelevant(federate: Any, start: Any) -> None
     engine, setting, state = start(Stacked, method, federation, nn.Sequential(nn.Linear(4, 3)))
     _, log = fk.round.play(method, setting, engine, state)
     assert log.weights.tolist() == (~federation.irrelevant).double().tolist()
-    assert 0 < log.kept < 8
+    assert 0 < log.counted < 8
 
 
 def test_an_oracle_needs_the_truth(federate: Any) -> None:

@@ -259,7 +259,7 @@ def test_scores_and_counts_add_up(federate: Any, start: Any) -> None:
         state, log = rounds.play(method, task, play, state)
         mask = state.keep["relevant"] - before["relevant"]
         assert mask.bool().tolist() == kept(state.keep["divergence"].tolist())
-        assert int(mask.sum()) == log.kept
+        assert int(mask.sum()) == log.counted
         assert state.keep["judged"].tolist() == [t] * 7
         assert before["judged"].tolist() == [t - 1] * 7  # a slot is not changed in place
 
@@ -272,12 +272,12 @@ def test_the_gap_that_is_wanted(federate: Any, start: Any) -> None:
     groups = [[s for s, k in zip(scores, inside, strict=True) if k == side] for side in (1, 0)]
     gap = abs(median(groups[0]) - median(groups[1]))
     deviation = median(abs(score - median(scores)) for score in scores)
-    assert 3 < log.kept < 7
-    for times, wanted in ((0.999, log.kept), (1.001, 7.0)):
+    assert 3 < log.counted < 7
+    for times, wanted in ((0.999, log.counted), (1.001, 7.0)):
         keep = Relevance(iterations=5, min_gap=times * gap / deviation)
         method, play, task, state = begun(federate, start, keep)
         state, log = rounds.play(method, task, play, state)
-        assert log.kept == wanted
+        assert log.counted == wanted
         assert int(state.keep["relevant"].sum()) == wanted
         assert state.keep["divergence"].tolist() == pytest.approx(scores, rel=1e-12)
 

@@ -10,7 +10,7 @@ import torch
 import fedkin as fk
 from fedkin.collaborate import ComponentAttention, MeanBefore, SimilarityThreshold
 from fedkin.core.tree import Batch, Message, Model
-from fedkin.parts import Objective
+from fedkin.messages import Objective
 from fedkin.select import Uniform
 from fedkin.train import APFL, MAML, SGD, Prox, TwoStreams
 
@@ -19,7 +19,7 @@ WORK = {"steps": 5, "batch": 8}
 
 
 def run(method: fk.Method, rounds: int = 4, every: int | None = None) -> fk.Result:
-    data = replace(DATA, irrelevant="flip:0.2") if method.keep.told else DATA
+    data = replace(DATA, irrelevant="flip:0.2") if method.keep.needs.truth else DATA
     return fk.run(fk.Experiment(method, data, "dnn:6", rounds, evaluate_every=every or rounds, dtype="float64"))
 
 

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import fedkin as fk
-from fedkin import cli, compare, presets
+from fedkin import compare, presets
+from fedkin.command import cli
 from fedkin.presets import Preset, Target, adafl
-from fedkin.results import metrics, published
-from fedkin.results.record import Run
+from fedkin.results import published
+from fedkin.runs import metrics
+from fedkin.runs.run import Run
 from fedkin.select.schedule import cost, scheduled
 
 

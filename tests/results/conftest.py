@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import fedkin as fk
-from fedkin.results import files, metrics
-from fedkin.results.record import Recorder
+from fedkin.runs import files, metrics
+from fedkin.runs.recorder import Recorder
 
 MadeUp = Callable[..., Path]
 

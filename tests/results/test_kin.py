@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fedkin.results.study import studied
 
 import fedkin as fk
 from fedkin import compare
 from fedkin.messages import Kin
-from fedkin.results import charts, files, kin, look, report
-from fedkin.results.record import Recorder, Run
-from fedkin.results.study import studied
+from fedkin.results import charts, kin, look, report
+from fedkin.runs import files
+from fedkin.runs.recorder import Recorder
+from fedkin.runs.run import Run
 
 go = pytest.importorskip("plotly.graph_objects")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedkin as fk
-from fedkin.results import metrics
+from fedkin.runs import metrics
 
 
 def lines(values: list[float], checks: list[float] | None = None) -> list[dict]:

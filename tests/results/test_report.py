@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fedkin.results.table import accuracy_table, percent
 
 import fedkin as fk
 from fedkin import compare
-from fedkin.results import charts, files, metrics, report, words
-from fedkin.results.table import accuracy_table, percent
+from fedkin.results import charts, report, words
+from fedkin.runs import files, metrics
 
 go = pytest.importorskip("plotly.graph_objects")
 

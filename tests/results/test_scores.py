@@ -13,7 +13,7 @@ import pytest
 
 import fedkin as fk
 from fedkin.results import charts, report, scores
-from fedkin.results.record import Run
+from fedkin.runs.run import Run
 
 go = pytest.importorskip("plotly.graph_objects")
 

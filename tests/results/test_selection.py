@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fedkin.results.study import studied
 
 import fedkin as fk
 from fedkin.results import attendance, charts, look, report, selection
-from fedkin.results.record import Run
-from fedkin.results.study import studied
+from fedkin.runs.run import Run
 
 go = pytest.importorskip("plotly.graph_objects")
 

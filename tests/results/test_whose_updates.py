@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fedkin.results.attendance import attended
+from fedkin.results.study import studied
 from torch import Tensor
 
 import fedkin as fk
 from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.parts import Keep
 from fedkin.results import charts, relevance, report
-from fedkin.results.attendance import attended
-from fedkin.results.study import studied
 
 go = pytest.importorskip("plotly.graph_objects")
 

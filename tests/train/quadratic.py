@@ -16,7 +16,8 @@ from torch import Tensor
 
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines import Stacked
-from fedkin.parts import Train, Work
+from fedkin.messages import Work
+from fedkin.parts import Train
 
 
 def tensor(*values: float) -> Tensor:

@@ -13,7 +13,8 @@ from scipy import stats
 from small import CLASSES, FEATURES, NUMBERS, composed, equal, network
 
 import fedkin as fk
-from fedkin.parts import Sent
+from fedkin.core import rng
+from fedkin.messages import Sent
 from fedkin.train import SGD, FedMix
 
 SIZES = (2, 3, 7, 11, 25)
@@ -48,8 +49,8 @@ def test_every_client_finds_the_averages_of_all_in_what_it_is_sent(begin: Any) -
     found = engine.message(Sent(ids, shared={"model": engine.network.model}), ids)["averages"]
     own = [engine.federation.train[client] for client in range(5)]
     for k in range(2):
-        torch.testing.assert_close(found["x"][k], torch.stack([engine.x[rows].mean(0) for rows in own]))
-        counts = torch.stack([torch.bincount(engine.y[rows], minlength=CLASSES) / len(rows) for rows in own])
+        torch.testing.assert_close(found["x"][k], torch.stack([engine.batching.x[rows].mean(0) for rows in own]))
+        counts = torch.stack([torch.bincount(engine.batching.y[rows], minlength=CLASSES) / len(rows) for rows in own])
         torch.testing.assert_close(found["y"][k], counts.double(), rtol=1e-6, atol=0)
 
 
@@ -59,12 +60,12 @@ def test_every_average_comes_as_often(begin: Any, own: bool, group: int | None) 
     """Each batch of each client draws anew from all averages, or from those that others sent."""
     run = begin(composed(replace(SMALL, own=own, group=group)), sizes=SIZES)
     engine, part, everyone = run.engine, run.method.train, slice(None)
-    work = engine.passed(part, 1, torch.arange(5))
-    picked = np.stack([engine.picked_rows(work, k, everyone, own) for k in range(1500)])
+    work = engine.batching.planned(part, 1, torch.arange(5))
+    pool, ids = engine.batching.pool, work.ids.numpy()
+    picked = np.stack([pool.picked(ids, rng.uniform(work.picks, k, 1)[:, 0], own) for k in range(1500)])
     for k in range(3):
-        assert torch.equal(
-            engine.batch(work, k, everyone, part)["picked x"], engine.pool["averages"]["x"][torch.from_numpy(picked[k])]
-        )
+        batch = engine.batching.batch(work, k, everyone, engine.network, part)
+        assert torch.equal(batch["picked x"], pool.message["averages"]["x"][torch.from_numpy(picked[k])])
     owner = np.repeat(np.arange(5), [-(-size // (group or size)) for size in SIZES])
     for client in range(5):
         counts = np.bincount(picked[:, client], minlength=len(owner))
@@ -84,7 +85,7 @@ def test_alone_there_are_no_others(begin: Any) -> None:
 
 def test_naive_mix_is_mixup_with_the_average(begin: Any) -> None:
     engine = begin(composed(SMALL), sizes=SIZES).engine
-    x, y = engine.x[:6], engine.y[:6]
+    x, y = engine.batching.x[:6], engine.batching.y[:6]
     gen, lam = torch.Generator().manual_seed(1), SMALL.lam
     xbar = torch.randn(FEATURES, generator=gen, dtype=torch.float64)
     ybar = torch.softmax(torch.randn(CLASSES, generator=gen, dtype=torch.float64), 0)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from small import composed
 
-from fedkin import round as rounds
+from fedkin import evaluate
 from fedkin.train import Moreau
 
 from .quadratic import START, F, work
@@ -48,10 +48,10 @@ def test_a_client_is_judged_by_theta_and_w_is_scored_beside_it(begin: Any) -> No
     for name, value in judged.items():
         assert torch.equal(value, slots["theta"][name])
         assert not torch.allclose(value, slots["model"][name], atol=1e-6)
-    found = rounds.scores(run.method, run.task, run.engine, run.state, None)
+    found = evaluate.score_models(run.method, run.task, run.engine, run.state)
     assert set(found) == {"global", "post", "post-w"}
     for kind, slot in (("post", "theta"), ("post-w", "model")):
-        direct = run.engine.evaluate(slots[slot], torch.arange(6), run.engine.federation.test)
+        direct = run.engine.score(slots[slot], torch.arange(6), "test")
         assert torch.equal(found[kind].loss, direct.loss)
 
 

@@ -22,7 +22,7 @@ Numbers = dict[str, dict[str, float | None]]
 def marks(method: Method, state: State, log: Log) -> dict[str, Tensor]:
     """Return what select and keep think of every client, as '<part>/<name>'; keep's only of clients that replied."""
     found = {f"select/{name}": value.cpu() for name, value in method.select.marks(state.select).items()}
-    replied = log.selected[log.replied]
+    replied = log.selected[log.has_replied]
     for name, value in method.keep.marks(state.keep).items():
         known = value.cpu()  # (n,)
         found[f"keep/{name}"] = torch.full_like(known, torch.nan).index_copy(0, replied, known[replied])
@@ -33,7 +33,7 @@ def filter_quality(method: Method, engine: Engine, state: State, log: Log) -> Nu
     """Return how well the keep part found the irrelevant clients in this round, where it is known who they are."""
     if engine.irrelevant is None or not method.keep.needs.replies:
         return {}
-    ids, kept = log.selected[log.replied], log.weights[log.replied]
+    ids, kept = log.selected[log.has_replied], log.weights[log.has_replied]
     divergence = method.keep.marks(state.keep).get("divergence")
     scores = None if divergence is None else divergence[ids].numpy()
     return {"filter": filtered(engine.irrelevant[ids].numpy(), kept.numpy(), scores)}
@@ -59,8 +59,8 @@ def heterogeneity(method: Method, task: Task, engine: Engine, state: State, log:
     if method.collaborate.model(state.collaborate) is not None:
         common = training_score(method, task, engine, state, everyone).mean_loss
         gamma = gap(sizes.numpy(), common.numpy(), personal.numpy())
-    if log.reply is not None and "model" in log.reply.upload and log.replied.any():
-        ids, kept = log.selected[log.replied], log.weights[log.replied].double()
+    if log.reply is not None and "model" in log.reply.upload and log.has_replied.any():
+        ids, kept = log.selected[log.has_replied], log.weights[log.has_replied].double()
         local = engine.score(log.reply.upload["model"], log.reply.ids, "train").mean_loss
         rho = skew(sizes[ids].numpy(), kept.numpy(), local.numpy(), personal[ids].numpy())
     return {"heterogeneity": {"gap": gamma, "skew": rho}}

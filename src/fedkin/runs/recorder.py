@@ -73,8 +73,8 @@ def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, A
     result: dict[str, Any] = {
         "round": log.round,
         "selected": len(log.selected),
-        "replied": 0 if log.reply is None else len(log.reply.ids),
-        "kept": float(log.weights.nansum()),
+        "replied": log.replied,
+        "kept": log.counted,
         **asdict(log.traffic),
         "seconds": {name: round(value, 6) for name, value in log.seconds.items()},
     }

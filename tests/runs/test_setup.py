@@ -7,20 +7,20 @@ from typing import Any
 
 import torch
 
-from fedkin.play import default_threads
+from fedkin.runs.setup import default_threads
 
 
 def test_a_run_takes_no_more_threads_than_torch_was_given() -> None:
-    def engine(parameters: int) -> Any:
-        return SimpleNamespace(network=SimpleNamespace(parameters=parameters))
+    def network(parameters: int) -> Any:
+        return SimpleNamespace(parameters=parameters)
 
     assert torch.get_num_threads() == 1
-    assert default_threads(engine(1_000_000)) == 1
+    assert default_threads(network(1_000_000)) == 1
     torch.set_num_threads(3)
     try:
-        assert default_threads(engine(1_000_000)) == 3
-        assert default_threads(engine(1_000)) == 1
+        assert default_threads(network(1_000_000)) == 3
+        assert default_threads(network(1_000)) == 1
         torch.set_num_threads(8)
-        assert default_threads(engine(1_000_000)) == 4
+        assert default_threads(network(1_000_000)) == 4
     finally:
         torch.set_num_threads(1)

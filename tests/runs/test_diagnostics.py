@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import fedkin as fk
-from fedkin import compare
 from fedkin.core import tree
-from fedkin.results import metrics
+from fedkin.runs import diagnostics
+from fedkin.runs.run import Run
+from fedkin.runs.verdict import gain
 
 
 def losses(federation: fk.Federation, models: list[dict[str, Tensor]]) -> np.ndarray:
@@ -70,9 +71,9 @@ def test_the_skew_by_hand() -> None:
     sizes, kept = np.array([1.0, 2.0, 1.0]), np.array([1.0, 1.0, 0.0])
     local, own = np.array([3.0, 2.0, 9.0]), np.array([1.0, 1.0, 1.0])
     # those that count: (1*2 + 2*1) / 3; all: (1*2 + 2*1 + 1*8) / 4
-    assert metrics.skew(sizes, kept, local, own) == pytest.approx((4 / 3) / 3)
-    assert metrics.skew(sizes, np.zeros(3), local, own) is None
-    assert metrics.skew(sizes, kept, own, own) is None
+    assert diagnostics.skew(sizes, kept, local, own) == pytest.approx((4 / 3) / 3)
+    assert diagnostics.skew(sizes, np.zeros(3), local, own) is None
+    assert diagnostics.skew(sizes, kept, own, own) is None
 
 
 def test_a_round_that_keeps_a_client_out_is_skewed(federate: Any) -> None:
@@ -89,7 +90,7 @@ def test_a_round_that_keeps_a_client_out_is_skewed(federate: Any) -> None:
     ]
     sizes, kept = federation.train.sizes.double().numpy(), np.array([1.0, 0.0, 1.0, 1.0])
     own = losses(federation, [tree.row(result.models["personal"], i) for i in range(4)])
-    expected = metrics.skew(sizes, kept, losses(federation, uploads), own)
+    expected = diagnostics.skew(sizes, kept, losses(federation, uploads), own)
     assert result.rounds[-1]["heterogeneity"]["skew"] == pytest.approx(expected, rel=1e-6)
 
 
@@ -124,7 +125,7 @@ def test_the_gain_over_alone_is_that_of_the_relevant(tmp_path: Path) -> None:
         experiment = fk.Experiment(fk.methods.named(name), data, "mlr", rounds=3, evaluate_every=3)
         fk.run(experiment, tmp_path / name / "seed-0")
     truth = fk.load_data(data).irrelevant.numpy()
-    gained = compare.gain(tmp_path, 0, "fedavg")
+    gained = gain(*(Run(tmp_path / name / "seed-0") for name in ("fedavg", "local")))
     assert np.isnan(gained[truth]).all()
     assert np.isfinite(gained[~truth]).all()
 
