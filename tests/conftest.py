@@ -20,7 +20,8 @@ from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation, Stacked
 from fedkin.messages import Task
 from fedkin.parts import Method
-from fedkin.round import State, begin
+from fedkin.round import State
+from fedkin.round import begin as first_state
 
 Federate = Callable[..., Federation]
 Start = Callable[..., tuple[Simulation, Task, State]]
@@ -94,7 +95,7 @@ def start() -> Iterator[Start]:
         task = replace(
             engine.task(rounds), validation={"x": engine.batching.x[:8], "y": engine.batching.y[:8]}, irrelevant=told
         )
-        return engine, task, begin(method, task)
+        return engine, task, first_state(method, task)
 
     yield build
     for engine in opened:

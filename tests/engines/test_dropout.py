@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fedkin.core import tree
 from fedkin.engines import Plain, Simulation, Stacked
+from fedkin.engines.batching import Batching
 from fedkin.train import SGD
 
 
@@ -64,6 +65,6 @@ def test_dropout_drops(
     before = run.model
     run.round()
     equal(run.model, run.mean(before, 1, [0, 1, 2, 3]))  # with the masks that come with the batches
-    monkeypatch.setattr(Simulation, "drawn_masks", lambda *_: {})
+    monkeypatch.setattr(Batching, "masks", lambda *_: {})
     whole = run.mean(before, 1, [0, 1, 2, 3])
     assert any(not torch.allclose(run.model[key], value, atol=1e-4) for key, value in whole.items())

@@ -13,7 +13,7 @@ from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
-from fedkin.engines import Plain, Simulation, Stacked, scoring
+from fedkin.engines import Plain, Score, Simulation, Stacked, scoring
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.runs.recorder import averages
@@ -125,7 +125,7 @@ def test_many_clients_are_judged_in_blocks(
 
 def test_averages() -> None:
     """macro: over clients that have samples; micro: over samples."""
-    score = simulation.Score(torch.tensor([1, 0, 9]), torch.zeros(3), torch.tensor([2, 0, 10]))
+    score = Score(torch.tensor([1, 0, 9]), torch.zeros(3), torch.tensor([2, 0, 10]))
     assert averages(score) == {"macro": pytest.approx((0.5 + 0.9) / 2), "micro": pytest.approx(10 / 12)}
-    nobody = simulation.Score(torch.zeros(2), torch.zeros(2), torch.zeros(2))
+    nobody = Score(torch.zeros(2), torch.zeros(2), torch.zeros(2))
     assert averages(nobody) == {"macro": None, "micro": None}

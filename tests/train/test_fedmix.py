@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from small import CLASSES, FEATURES, NUMBERS, composed, equal, network
+from small import CLASSES, FEATURES, NUMBERS, Until, composed, equal, network
 
 import fedkin as fk
 from fedkin.core import rng
@@ -37,7 +37,7 @@ def test_the_exchange_is_counted_once(federate: Any, tmp_path: Path, group: int 
         }
     )
     assert [(line["uploads"], line["downloads"]) for line in whole.rounds] == [(4, 4)] * 3
-    fk.run(experiment, tmp_path, listen=lambda tick: tick.round < 2)
+    fk.run(experiment, tmp_path, callbacks=[Until(2)])
     again = fk.run(experiment, tmp_path, resume=True)
     assert again.summary["cost"] == pytest.approx(whole.summary["cost"])
     assert all(torch.equal(again.models["global"][name], value) for name, value in whole.models["global"].items())

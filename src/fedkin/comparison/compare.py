@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import numpy as np
 from torch import nn
@@ -40,7 +42,7 @@ class Comparison:
     runs: dict[str, dict[int, Run]]  # by method and seed
     methods: dict[str, dict[str, Any]]  # each method's summary over its seeds
     summary: dict[str, Any]  # what summary.json says
-    temporary: TemporaryDirectory[str] | None = None  # of a comparison that was given no folder
+    temporary: bool = False  # the folder goes with this object
 
     @property
     def verdicts(self) -> dict[str, dict[str, Any]]:
@@ -89,7 +91,7 @@ class Comparison:
         from fedkin.report.page import write  # plotly is an extra
 
         require(
-            path is not None or self.temporary is None,
+            path is not None or not self.temporary,
             "This comparison was given no folder; say where the report goes: report('report.html').",
         )
         page = write(self.folder.path)
@@ -132,13 +134,16 @@ def compare(
     like = replace(like, engine=engine, evaluate_every=evaluate_every, device=device)
     several = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     require(several, "A comparison needs at least one seed.")
-    temporary = TemporaryDirectory(prefix="fedkin-") if folder is None else None
-    place = Path(temporary.name if temporary is not None else folder or "")
+    place = Path(mkdtemp(prefix="fedkin-") if folder is None else folder)
     loaded = Loaded()
     plan = plan_for([replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs)
     found = carry_out(plan, loaded, resume=resume, warn=warn)
     assert found is not None  # nobody asks it to stop
-    return replace(found, temporary=temporary)
+    if folder is not None:
+        return found
+    found = replace(found, temporary=True)
+    finalize(found, rmtree, place, ignore_errors=True)
+    return found
 
 
 def plan_for(
