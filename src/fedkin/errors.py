@@ -1,15 +1,15 @@
-"""What a user did wrong, in one sentence that says what to change."""
+"""Mistakes of a user, each told in one sentence that says what to change."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class BadInput(ValueError):
-    """A mistake in what the user asked for; the command line prints it and exits with code 2."""
+    """A mistake in what the user asked for. The command line prints the sentence and exits with code 2."""
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> BadInput:
-    """The error for a name that is not among `choices`, with the nearest ones."""
+    """The error for a name that is not among the choices. It names the nearest choices, or all if none is near."""
     known = sorted(choices)
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(known)}."

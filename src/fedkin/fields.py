@@ -69,7 +69,7 @@ def check(part: Any) -> None:
         if value is None and NoneType in options:
             continue
         found = [misfit(place, option, value) for option in options if option is not NoneType]
-        if all(found):
+        if found and all(found):
             raise BadInput(str(found[0]))
 
 
@@ -98,7 +98,7 @@ def misfit(place: Place, hint: Any, value: object, item: bool = False) -> str | 
     for condition in conditions:
         if not condition.holds(value):
             return place.told(condition.sentence, value)
-    if get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis and isinstance(value, list | tuple):
+    if get_origin(hint) is tuple and get_args(hint)[1:] == (Ellipsis,) and isinstance(value, list | tuple):
         return next(filter(None, (misfit(place, get_args(hint)[0], inner, item=True) for inner in value)), None)
     return None
 
@@ -109,6 +109,8 @@ def plain(hint: Any) -> list[Rule]:
         return [number(hint)]
     if hint is bool:
         return [Rule(lambda v: isinstance(v, bool), "{field} is true or false, not {value!r}.")]
+    if hint is str:
+        return [Rule(lambda v: isinstance(v, str), "{field} is a text, not {value!r}.")]
     if get_origin(hint) is Literal:
         *most, last = (repr(choice) for choice in get_args(hint))
         choices = f"{', '.join(most)} or {last}" if most else last
@@ -142,8 +144,9 @@ def converted(kind: type, name: str, value: Any) -> Any:
     """The value as the type of the field has it, or a sentence that says why it cannot be made so."""
     if is_part(type(value)):
         return value
+    known: Any = kind
+    hint = hints_of(known)[name]
     try:
-        hint = get_type_hints(kind)[name]
         return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(value)
     except ValidationError as error:
         reason = error.errors()[0]["msg"].lower()

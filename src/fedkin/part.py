@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar
 
-from fedkin.fields import check
+from fedkin.fields import check as check_fields
 from fedkin.needs import Needs
 
 
@@ -23,7 +23,7 @@ class Part:
         Part.known[cls.label()] = cls
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         self.check()
 
     def check(self) -> None:

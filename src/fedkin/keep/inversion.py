@@ -1,7 +1,7 @@
-"""What data would have given a client's update? Gradient matching, for all clients at once (PFedRe, eq. 3).
+"""Find data that would have given a client's update: gradient matching, for all clients at once (PFedRe, eq. 3).
 
-This is a model-inversion attack on every single update (docs/privacy.md). The dummy data are compared and forgotten:
-they are never written to disk.
+This is a model-inversion attack on every single update (docs/privacy.md). The dummy data are compared with each other
+and then dropped; they are never written to disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.func import grad, vmap
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
 
-HELD = 2**30  # bytes that the clients inverted at once may take, about
+HELD = 2**30  # about how many bytes the clients that are inverted at once may take
 TIMES = 10  # measured: inverting takes 7 to 13 times what one backward pass needs and gives
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
 
@@ -26,7 +26,8 @@ Logits = Callable[[Model, Batch], Tensor]
 
 
 def balanced(classes: int, samples: int) -> Tensor:
-    """Labels of the dummy data, the same for all clients: so many samples of each class, class by class (A-R4)."""
+    """The labels of the dummy data, which are the same for all clients: `samples` of each class, class by class
+    (A-R4)."""
     return torch.arange(classes).repeat_interleave(samples)
 
 
@@ -39,10 +40,10 @@ def targets(
     literal: bool = False,
     normalise: bool = False,
 ) -> Model:
-    """G_i = scale (omega - omega_i) / (eta K_i), the mean gradient that the client's K_i steps followed (A-R1).
+    """G_i = scale (omega - omega_i) / (eta K_i): the mean gradient of the K_i steps of client i (A-R1).
 
-    `literal` is eq. (3) as printed, scale (omega_i - omega) / K_i: the other direction, and eta times too small.
-    `normalise` divides all of them by the median of their norms, which makes the scale irrelevant (A-R3).
+    `literal` is eq. (3) as printed, scale (omega_i - omega) / K_i, which has the opposite direction and lacks 1 / eta.
+    `normalise` divides all G_i by the median of their norms, so that `scale` has no effect (A-R3).
     """
     divisor = steps if literal else -rate * steps
     each = (scale / divisor).to(next(iter(after.values())))
@@ -67,7 +68,7 @@ def mismatch(logits: Logits, model: Model, x: Tensor, y: Tensor, target: Model) 
 def inverted(
     logits: Logits, model: Model, target: Model, start: Tensor, y: Tensor, iterations: int, rate: float
 ) -> Tensor:
-    """The dummy data of every client after so many steps of Adam on J, all from the same start."""  # (m, k, ...)
+    """The dummy data of every client after `iterations` steps of Adam on J from the same start."""  # (m, k, ...)
     m = len(next(iter(target.values())))
     one = tree.row(target, 0)
     each = TIMES * (recorded(logits, one, start, y) + tree.size([one])[1])
@@ -79,26 +80,28 @@ def inverted(
 
 
 def recorded(logits: Logits, like: Model, x: Tensor, y: Tensor) -> int:
-    """The bytes that a backward pass through the network keeps beside the model."""
+    """The bytes that the network stores for a backward pass, without the model itself."""
     theta = tree.mapped(lambda value: value.detach().clone().requires_grad_(), like)
-    own = {value.untyped_storage().data_ptr() for value in theta.values()}
-    kept: dict[int, torch.UntypedStorage] = {}  # held, so that no address comes twice
+    parameters = {value.untyped_storage().data_ptr() for value in theta.values()}
+    stored: dict[int, torch.UntypedStorage] = {}  # holds the storages, so that no address is used twice
 
     def seen(value: Tensor) -> Tensor:
-        kept[value.untyped_storage().data_ptr()] = value.untyped_storage()
+        stored[value.untyped_storage().data_ptr()] = value.untyped_storage()
         return value
 
     with torch.enable_grad(), saved_tensors_hooks(seen, lambda value: value):
         F.cross_entropy(logits(theta, {"x": x.detach().requires_grad_()}), y)
-    return sum(storage.nbytes() for address, storage in kept.items() if address not in own)
+    return sum(storage.nbytes() for address, storage in stored.items() if address not in parameters)
 
 
 @torch.no_grad()
 def descended(
     logits: Logits, model: Model, target: Model, start: Tensor, y: Tensor, iterations: int, rate: float
 ) -> Tensor:
-    """`inverted`, of one chunk."""
-    shared = all(value.stride(0) == 0 for value in model.values())  # one model for all: no copy of it a client
+    """As `inverted`, for clients that fit into memory at once."""
+    shared = all(
+        value.stride(0) == 0 for value in model.values()
+    )  # all clients were sent one model, which need not be copied
     theta = tree.row(model, 0) if shared else model
 
     def cost(x: Tensor, theta: Model, target: Model) -> Tensor:

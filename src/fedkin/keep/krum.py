@@ -17,7 +17,7 @@ from fedkin.parts import Keep
 
 
 def krum_scores(stacked: Model, f: int) -> Tensor:
-    """Return the score of each of n updates: the sum of its n - f - 2 smallest squared distances to the others, or the
+    """The score of each of n updates: the sum of its n - f - 2 smallest squared distances to the others, or its
     smallest distance if n - f - 2 is below 1."""  # (n,)
     apart = distances(gram(stacked, list(stacked)))
     n = len(apart)

@@ -1,4 +1,4 @@
-"""Named methods, a short file a paper: each is a choice of four parts."""
+"""The named methods, one short file for each paper. Each method is a choice of four parts."""
 
 from collections.abc import Callable
 
@@ -61,7 +61,7 @@ __all__ = [*METHODS, "METHODS", "named"]
 
 
 def named(name: str) -> Method:
-    """The method of this name with its paper's defaults."""
+    """The method of this name, with the defaults of its paper."""
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     return METHODS[name]()

@@ -1,7 +1,9 @@
-"""AdaFL: attention decides who trains, a schedule decides how many, on any base method.
+"""AdaFL: attention decides which clients train, a schedule decides how many, in front of any base method.
 
-Round: K = fraction(t) N clients are drawn in proportion to their scores; the base method does its round with them;
-a_i <- alpha a_i + (1 - alpha) (d_i / sum d) sum a over the selected (2), d_i = |W - W_i|.
+Round t:
+    select       K = fraction(t) N clients in proportion to their scores a_i
+    the base     trains them and makes the new model W
+    select       a_i <- alpha a_i + (1 - alpha) (d_i / sum d) sum a over the selected (2), d_i = |W - W_i|
 """
 
 from dataclasses import replace
@@ -15,7 +17,7 @@ from fedkin.select import Attention, Constant, Steps
 def adafl(
     base: Method | None = None, alpha: float = 0.9, start: float = 0.1, end: float = 0.5, levels: int = 5
 ) -> Method:
-    """The base method, with its selection replaced; FedAvg unless given."""
+    """The base method with AdaFL's selection. The base is FedAvg if none is given."""
     require_method(base)
     chosen = base or fedavg()
     name = "adafl" if base is None else f"adafl_{base.name}"
@@ -23,12 +25,12 @@ def adafl(
 
 
 def attn(fraction: float = 0.1, alpha: float = 0.9, base: Method | None = None) -> Method:
-    """Attention with a constant fraction: AdaFL's ablation."""
+    """Attention with a constant fraction: one ablation of AdaFL."""
     require_method(base)
     name = "attn" if base is None else f"attn_{base.name}"
     return replace(base or fedavg(), name=name, select=Attention(alpha, Constant(fraction)))
 
 
 def dyn_fedavg(start: float = 0.1, end: float = 0.5, levels: int = 5) -> Method:
-    """The dynamic fraction with fixed probabilities n_i / n: the other ablation."""
+    """The dynamic fraction with fixed probabilities n_i / n: the other ablation of AdaFL."""
     return replace(fedavg(), name="dyn_fedavg", select=Attention(1.0, Steps(start, end, levels)))

@@ -1,4 +1,10 @@
-"""APFL (Deng et al. 2020): FedAvg for the common model, mixed at each client with a model of its own."""
+"""APFL (Deng et al. 2020): each client mixes the common model of FedAvg with a model of its own.
+
+Round:
+    select       `count` clients uniformly
+    train        w and v by SGD, alpha by its own gradient step (`train/apfl.py`)
+    collaborate  the mean of the w_i by size
+"""
 
 from typing import Literal
 

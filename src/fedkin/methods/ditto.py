@@ -1,4 +1,10 @@
-"""Ditto (Li et al. 2021): FedAvg for the common model, and a private model at each client pulled towards it."""
+"""Ditto (Li et al. 2021): FedAvg for the common model, and at each client a private model with a pull towards it.
+
+Round:
+    select       `count` clients uniformly
+    train        w by SGD from W; v by SGD with a pull of strength lam towards W
+    collaborate  the mean of the w_i by size
+"""
 
 from fedkin.collaborate import Mean
 from fedkin.keep import Everyone

@@ -1,7 +1,10 @@
-"""FedACS: attention among the clients whose models are alike beyond a threshold.
+"""FedACS: attention among clients whose models are more similar than a threshold.
 
-Round: s_ij = cos(w_i, w_j) over the selected; delta = their p-quantile; u_i = the mean of the w_j with s_ij > delta,
-weighted by s_ij (4); the client trains from u_i by plain SGD (5) and sends w_i back.
+Round:
+    select       a fraction of the clients uniformly
+    collaborate  s_ij = cos(w_i, w_j) over the selected; delta = the p-quantile of all s_ij (3);
+                 u_i = the mean of the w_j with s_ij > delta, weighted by s_ij (4)
+    train        w_i by plain SGD from u_i (5)
 """
 
 from typing import Literal

@@ -1,4 +1,9 @@
-"""FedAMP (Huang et al. 2021) and its heuristic form: messages between similar clients, and a pull towards their sum."""
+"""FedAMP and HeurFedAMP (Huang et al. 2021): each client is pulled towards a mixture of models that are like its own.
+
+Round:
+    collaborate  u_i = sum_j xi_ij w_j, with larger weights xi_ij for more similar models
+    train        w_i by SGD on f_i + lam / 2 |w - u_i|^2
+"""
 
 from typing import Literal
 
@@ -18,7 +23,7 @@ def fedamp(
     steps: int = 20,
     start: Literal["sent", "own"] = "sent",
 ) -> Method:
-    """The client minimises f_i + lam / (2 alpha) |w - u_i|^2, from u_i. All clients take part: FedAMP is cross-silo."""
+    """The client minimises f_i + lam / (2 alpha) |w - u_i|^2. All clients take part, because FedAMP is cross-silo."""
     require(alpha > 0, f"alpha must be positive, not {alpha}.")
     return Method(
         name="fedamp",
@@ -38,7 +43,7 @@ def heurfedamp(
     steps: int = 20,
     trains: Literal["selected", "everyone"] = "everyone",
 ) -> Method:
-    """FedMCSA's nearest kin: whole models, and a fixed weight for one's own."""
+    """Softmax weights by the cosines of whole models, with a fixed weight for the client's own model."""
     return Method(
         name="heurfedamp",
         select=Uniform(count=count),

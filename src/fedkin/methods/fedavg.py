@@ -1,4 +1,10 @@
-"""FedAvg (McMahan et al. 2017): the selected clients train the common model, their mean by size is the next one."""
+"""FedAvg (McMahan et al. 2017): the selected clients train the common model, and their mean is the next common model.
+
+Round:
+    select       `count` clients uniformly
+    train        SGD from the common model
+    collaborate  the mean by size of what was uploaded
+"""
 
 from fedkin.collaborate import Mean
 from fedkin.keep import Everyone

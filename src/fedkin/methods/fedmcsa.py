@@ -1,22 +1,22 @@
-"""FedMCSA: self-attention between model components, and its ablations.
+"""FedMCSA: self-attention between the components of models, and its ablations.
 
-Round: the selected clients send their models up; for every component l, psi_{i,.,l} = softmax of sigma cos (7) and
-w_{i,l} = sum_k psi_{i,k,l} theta_{k,l} (6) go down; a client that received W_i starts there and takes it as its
-centre; then *every* client takes R steps of g(theta) + lam (theta - centre) (A-M4).
+Round:
+    select       `count` clients uniformly; they send their models
+    collaborate  psi_{i,.,l} = softmax of sigma cos for every component l (7);
+                 the client i is sent w_{i,l} = sum_k psi_{i,k,l} theta_{k,l} (6)
+    train        a selected client starts at W_i, which becomes its centre; then *every* client takes R steps of
+                 g(theta) + lam (theta - centre) (A-M4)
 """
 
 from dataclasses import replace
-from typing import Literal
 
 from fedkin.collaborate import ComponentAttention, MeanBefore
 from fedkin.collaborate.mixing import Granularity
 from fedkin.errors import require
 from fedkin.keep import Everyone
-from fedkin.parts import Method
+from fedkin.parts import Method, Who
 from fedkin.select import Uniform
 from fedkin.train import SGD, Moreau, Prox
-
-Who = Literal["selected", "everyone"]
 
 
 def fedmcsa(
@@ -29,8 +29,8 @@ def fedmcsa(
     trains: Who = "everyone",
     official: bool = False,
 ) -> Method:
-    """The paper; `official=True` is what the authors' code does instead (A-M12): a component is a tensor, attention is
-    weighted by size, weight decay 0.001, and a proximal term that is always zero."""
+    """The method of the paper. `official=True` is what the authors' code does instead (A-M12): a component is a tensor,
+    attention is weighted by size, weight decay is 0.001, and the proximal term is always zero."""
     given = lam == 5.0 and granularity == "layer"
     require(
         not official or given, "The official FedMCSA has no lam and attends to tensors; leave lam and granularity out."
@@ -45,11 +45,12 @@ def fedmcsa(
 
 
 def fedmcsa_official(sigma: float = 50.0, count: int = 20) -> Method:
+    """FedMCSA as the authors' code has it (A-M12)."""
     return fedmcsa(sigma=sigma, count=count, official=True)
 
 
 def fedmcsa_without_mcsa(lam: float = 5.0, count: int = 20, eta: float = 0.02, steps: int = 20) -> Method:
-    """Attention replaced by the mean by size of the selected models; the paper scores its `global` (A-M8)."""
+    """The mean by size of the selected models in place of attention. The paper scores its `global` (A-M8)."""
     return replace(
         fedmcsa(lam, count=count, eta=eta, steps=steps), name="fedmcsa_without_mcsa", collaborate=MeanBefore()
     )
@@ -64,6 +65,6 @@ def fedavg_mcsa(sigma: float = 50.0, count: int = 20, eta: float = 0.02, steps: 
 def pfedme_mcsa(
     sigma: float = 50.0, lam: float = 20.0, eta: float = 0.005, eta_p: float = 0.01, K: int = 5, count: int = 20
 ) -> Method:
-    """pFedMe whose mean of the w_i is replaced by attention over their components; judged by theta_i."""
+    """pFedMe with attention over the components of the w_i in place of their mean. Clients are scored by theta_i."""
     train = Moreau(lam=lam, eta=eta, eta_p=eta_p, K=K)
     return replace(fedmcsa(sigma=sigma, count=count), name="pfedme_mcsa", train=train)

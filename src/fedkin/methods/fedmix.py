@@ -1,4 +1,10 @@
-"""FedMix (Yoon et al. 2021): FedAvg whose clients mix their samples with other clients' averages."""
+"""FedMix (Yoon et al. 2021): FedAvg in which clients mix their samples with averages of other clients' samples.
+
+Before round 1 each client sends averages of its samples, and all clients get them. Round:
+    select       `count` clients uniformly
+    train        SGD on the mixup loss (`train/fedmix.py`)
+    collaborate  the mean by size of what was uploaded
+"""
 
 from fedkin.collaborate import Mean
 from fedkin.keep import Everyone

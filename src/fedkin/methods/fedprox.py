@@ -1,6 +1,9 @@
-"""FedProx (Li et al. 2020): FedAvg whose clients are pulled towards the model they received.
+"""FedProx (Li et al. 2020): FedAvg with a pull towards the model that the client received.
 
-The local gradient is g(theta) + lam (theta - W); the paper's mu is lam here.
+Round:
+    select       `count` clients uniformly
+    train        steps of g(theta) + lam (theta - W) from W; the paper calls lam mu
+    collaborate  the mean by size of what was uploaded
 """
 
 from fedkin.collaborate import Mean

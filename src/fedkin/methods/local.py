@@ -1,4 +1,4 @@
-"""Local: every client trains alone. The row every comparison needs."""
+"""Local: every client trains alone. Every comparison has a row of it."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from fedkin.train import SGD
 
 
 def local(eta: float = 0.02, steps: int | None = 20, epochs: int | None = None) -> Method:
-    """All clients train every round, with as many steps as the compared method's clients take in one round."""
+    """All clients train in every round."""
     return Method(
         name="local",
         select=Uniform(fraction=1.0),
@@ -21,15 +21,16 @@ def local(eta: float = 0.02, steps: int | None = 20, epochs: int | None = None) 
 
 
 def local_matched(count: int = 20, eta: float = 0.02, steps: int | None = 20, epochs: int | None = None) -> Method:
-    """Local in which only `count` clients train a round: as many steps in all as a method that selects so many."""
+    """Local in which `count` clients train in a round. It takes as many steps in all as a method that selects as many
+    clients."""
     return replace(local(eta, steps, epochs), name="local_matched", select=Uniform(count=count))
 
 
 def alone(method: Method) -> Method:
-    """Local with the steps, batches and rate of another method's clients."""
+    """Local with the steps, the batches and the rate of the clients of another method."""
     return replace(local(), train=SGD(**method.train.alone()))
 
 
 def matched(method: Method) -> Method:
-    """Local whose clients train just when another method's would, so that both take the same steps in all."""
+    """Local in which a client trains in the same rounds as in another method, and so takes as many steps in all."""
     return replace(alone(method), name="local_matched", select=method.select, trains=method.trains)

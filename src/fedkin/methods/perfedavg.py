@@ -1,4 +1,10 @@
-"""Per-FedAvg (Fallah et al. 2020): learn a common model that is good after one step at the client."""
+"""Per-FedAvg (Fallah et al. 2020): it learns a common model that is good after one step at the client.
+
+Round:
+    select       `count` clients uniformly
+    train        steps on the loss after one step of rate alpha (`train/maml.py`)
+    collaborate  the mean by size of what was uploaded
+"""
 
 from typing import Literal
 

@@ -1,6 +1,9 @@
-"""pFedMe (Dinh et al. 2020): personal models inside Moreau envelopes around the common one.
+"""pFedMe (Dinh et al. 2020): personal models in Moreau envelopes around the common model w.
 
-Everyone receives w and trains, the selected are aggregated: w <- (1 - beta) w + beta mean of the w_i by size.
+Round:
+    train        every client receives w and trains theta_i and w_i (`train/moreau.py`)
+    select       `count` clients uniformly; they upload w_i
+    collaborate  w <- (1 - beta) w + beta mean of the w_i by size
 """
 
 from fedkin.collaborate import Mean

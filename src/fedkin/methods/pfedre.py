@@ -1,8 +1,11 @@
-"""PFedRe: updates that point to other data than most are left out; every client also trains a model of its own.
+"""PFedRe: updates that point to other data than most updates do not count; every client also trains a model of its own.
 
-Round tau, all clients: down omega; omega_i = SGD(omega) and, on the same batches, beta_i <- beta_i - delta g(beta_i);
-up omega_i. The server inverts every update to dummy data (3), scores each client by how far its dummies are from all
-others' (4), keeps the majority of the 2-median clustering of the scores (5), and averages what is left by size.
+Round tau:
+    select       all clients; they are sent omega
+    train        omega_i = SGD(omega) and, on the same batches, beta_i <- beta_i - delta g(beta_i)
+    keep         invert every update to dummy data (3); the score of a client is how far its dummies are from those of
+                 the others (4); the majority of the 2-median clustering of the scores counts (5)
+    collaborate  the mean by size of the omega_i that count
 """
 
 from dataclasses import replace
@@ -34,11 +37,11 @@ def pfedre(
     after: int | None = None,
     who: Literal["irrelevant", "relevant"] = "irrelevant",
 ) -> Method:
-    """The paper's method, or its filter in front of any `base`.
+    """The method of the paper or, with a `base`, the base method with PFedRe's filter.
 
-    `beta`: what the personal model is: alone with its data as in the paper's box ("local"), begun every round at omega
-    ("finetune"), or pulled towards omega by `lam` ("ditto") (A-R5). With `after`, clients that were judged `who` in
-    more than half of so many rounds take part no longer (the paper's Fig. 6).
+    `beta` says what the personal model is (A-R5): trained on the client's data alone, as in the paper's box ("local"),
+    started at omega in every round ("finetune"), or pulled towards omega with strength `lam` ("ditto"). With `after`,
+    clients that were found to be `who` in more than half of the first `after` rounds take part no longer (Fig. 6).
     """
     require_method(base)
     keep = Relevance(samples=samples, iterations=iterations, rate=rate)
@@ -64,14 +67,17 @@ def pfedre(
 
 
 def pfedre_aligned(base: Method | None = None) -> Method:
-    """PFedRe, or its filter in front of any `base`, by alignment with the model's way so far instead of inversion: not
-    in the paper, cheaper, and at least as good by AUC where we measured it (docs/papers/pfedre.md)."""
+    """As `pfedre`, with a filter that compares the direction of each update with how the model has moved so far.
+
+    This filter is not in the paper. It needs no inversion and is cheaper; where we measured it, its AUC was at least as
+    good (docs/papers/pfedre.md).
+    """
     method = pfedre(base)
     return replace(method, name=method.name.replace("pfedre", "pfedre_aligned", 1), keep=Alignment())
 
 
 def oracle(base: Method | None = None) -> Method:
-    """The base method, FedAvg unless given, without the irrelevant clients, as only the truth can tell them."""
+    """The base method without the updates of the irrelevant clients. The base is FedAvg if none is given."""
     require_method(base)
     chosen = base or fedavg()
     return replace(chosen, name="oracle" if base is None else f"oracle_{base.name}", keep=Oracle())

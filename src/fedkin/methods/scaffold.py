@@ -1,4 +1,10 @@
-"""SCAFFOLD (Karimireddy et al. 2020): control variates against client drift, option II."""
+"""SCAFFOLD (Karimireddy et al. 2020): control variates against client drift, option II.
+
+Round:
+    select       `count` clients uniformly; they are sent W and c
+    train        y <- y - eta (g(y) - c_i + c); then c_i by option II
+    collaborate  W <- the mean of the y_i;  c <- c + |S| / N mean(change of c_i)
+"""
 
 from fedkin.collaborate import Control
 from fedkin.keep import Everyone

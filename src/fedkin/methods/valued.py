@@ -1,4 +1,4 @@
-"""FedAvg with clients drawn by their worth: Active FL (Goetz et al. 2019) and S-FedAvg (Nagalapatti et al. 2021)."""
+"""FedAvg with clients drawn by a value: Active FL (Goetz et al. 2019) and S-FedAvg (Nagalapatti et al. 2021)."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ from fedkin.select import Active, Shapley
 
 
 def active(fraction: float = 0.2) -> Method:
-    """High-loss clients are drawn more often."""
+    """Clients with a high loss are drawn more often."""
     return replace(fedavg(), name="active", select=Active(fraction=fraction))
 
 
 def sfedavg(fraction: float = 0.2) -> Method:
-    """Clients that help the server's own validation set are drawn more often; the mean is uniform."""
+    """Clients that raise the accuracy on the server's own samples are drawn more often; replies have equal weights."""
     return replace(fedavg(), name="sfedavg", select=Shapley(fraction=fraction), collaborate=Mean(weights="uniform"))
