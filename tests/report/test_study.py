@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from fedkin import compare
 from fedkin.report import page
 from fedkin.report.study import gain, studied
+from fedkin.report.trial import StoredRun
 
 OPENED: list[list[str]] = []  # a list for every `opened` that is under way
 
@@ -29,15 +31,23 @@ sys.addaudithook(hook)  # cannot be removed, so it does nothing outside of `open
 @contextmanager
 def opened(folder: Path) -> Iterator[Callable[[], Counter[str]]]:
     """How often Python opens the files below a folder meanwhile."""
-    OPENED.append([])
-    found = OPENED[-1]
+    found: list[str] = []
+    OPENED.append(found)
     try:
         yield lambda: Counter(str(Path(name).relative_to(folder)) for name in found if name.startswith(str(folder)))
     finally:
         OPENED.remove(found)
 
 
-def test_each_file_is_read_once(recorded: Any, tmp_path: Path) -> None:
+def test_each_file_is_read_once(recorded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors: Counter[tuple[Path, str]] = Counter()  # safetensors opens its files itself
+    pictures = StoredRun.__mro__[1].pictures
+
+    def counted(run: StoredRun, kind: str) -> Any:
+        tensors[run.folder, kind] += 1
+        return pictures(run, kind)
+
+    monkeypatch.setattr(StoredRun.__mro__[1], "pictures", counted)
     ids, kept = [[0, 1], [1, 2]], [[1, 0], [1, 1]]
     post = {"local": np.full(3, 0.5), "fedavg": np.array([0.25, 0.5, 1])}
     for seed in (0, 1):
@@ -51,6 +61,8 @@ def test_each_file_is_read_once(recorded: Any, tmp_path: Path) -> None:
         assert section in text, "or files that it needs are not read"
     assert len(count()) >= 16, "four runs of four files or more"
     assert set(count().values()) == {1}, count()
+    assert (tmp_path / "fedavg" / "seed-0", "marks") in tensors
+    assert set(tensors.values()) == {1}, tensors
 
 
 def test_gains_are_those_of_the_verdict(recorded: Any, tmp_path: Path) -> None:
