@@ -16,6 +16,7 @@ test: .venv/dev lint
 lint: .venv/dev
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/biome lint --error-on-warnings
 	$(BIN)/mypy
 
 bench: .venv/dev

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import fedkin as fk
-from fedkin import compare, presets
-from fedkin.command import cli
+from fedkin import cli, compare, presets
 from fedkin.presets import Preset, Target, adafl
-from fedkin.results import published
-from fedkin.runs import metrics
-from fedkin.runs.run import Run
+from fedkin.presets.outcome import outcome
+from fedkin.report.formats import percent
+from fedkin.report.preset_tables import when_reached
+from fedkin.results import metrics
+from fedkin.results.record import Run
 from fedkin.select.schedule import cost, scheduled
 
 
@@ -123,7 +124,7 @@ def test_one_command_plays_all_rows_and_sets_them_beside_the_published(command, 
     for words in ("A tiny table", "91.50", "92.25", "7 (21)", "not reached", "Nothing to be learned", "99.00 %"):
         assert words in out, words
         assert words in (folder / "report.html").read_text(), words
-    assert published.percent(found["rows"]["fast"]["last10"]["mean"], found["rows"]["fast"]["last10"]["std"]) in out
+    assert percent(found["rows"]["fast"]["last10"]["mean"], found["rows"]["fast"]["last10"]["std"]) in out
     assert "local" not in {path.name for path in folder.iterdir()}
 
 
@@ -177,14 +178,14 @@ def test_a_preset_whose_numbers_do_not_fit_is_refused() -> None:
 
 
 def test_seeds_that_do_not_reach_a_target_are_counted() -> None:
-    assert published.when({"rounds": [10, None, 20], "uploads": [100.0, None, 200.0]}) == "15 (150) 2/3"
-    assert published.when({"rounds": [1000, 2000], "uploads": [10000.0, 20000.0]}) == "1,500 (15,000)"
-    assert published.when({"rounds": [None], "uploads": [None]}) == "not reached"
+    assert when_reached({"rounds": [10, None, 20], "uploads": [100.0, None, 200.0]}) == "15 (150) 2/3"
+    assert when_reached({"rounds": [1000, 2000], "uploads": [10000.0, 20000.0]}) == "1,500 (15,000)"
+    assert when_reached({"rounds": [None], "uploads": [None]}) == "not reached"
 
 
 def test_rows_of_a_preset_may_have_different_rounds(tmp_path: Path) -> None:
     rows = [replace(row, rounds=6 + i) for i, row in enumerate(tiny().rows)]
     plan = compare.arms_of(rows, [0], tmp_path)
     assert compare.play(plan, compare.Loaded())
-    found = published.found(tiny(), plan)
+    found = outcome(tiny(), plan)
     assert [row["rounds"] for row in found["rows"].values()] == [6, 7]
