@@ -53,21 +53,12 @@ def wait(for_: Callable[[], object], process: subprocess.Popen[str] | None = Non
         time.sleep(0.05)
 
 
-def test_two_jobs_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_two_jobs_give_what_one_gives(fedkin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "cores", lambda: 2)
-
-    def call(*words: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["fedkin", *words])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        assert not stop.value.code, captured.err
-        return str(captured.err)
-
     words = ["compare", "fedavg", "fedprox", *DIGITS, "--rounds", "6", "--evaluate-every", "2", "--seeds", "3,"]
-    said = call(*words, "--jobs", "auto", "--out", "two")
-    call(*words, "--out", "one")
+    code, _, said = fedkin(*words, "--jobs", "auto", "--out", "two")
+    assert code == 0, said
+    assert fedkin(*words, "--out", "one").code == 0
     runs = sorted(path.parent.relative_to("two") for path in Path("two").glob("*/*/models.safetensors"))
     assert [str(path) for path in runs] == ["fedavg/seed-3", "fedprox/seed-3", "local/seed-3"]
     for path in runs:
@@ -200,20 +191,8 @@ def test_ctrl_c_reaches_all_processes_and_a_second_command_is_refused(
 
 def test_no_process_outlives_its_command(tmp_path: Path, started: Started) -> None:
     """Not even in a round that would take a minute."""
-    words = [
-        "compare",
-        "fedavg",
-        *DIGITS,
-        "--rounds",
-        "9",
-        "--evaluate-every",
-        "9",
-        "--jobs",
-        "2",
-        "--model",
-        "dnn:1000",
-    ]
-    process = started(*words, "--set", "train.steps=20000", "--out", "here")
+    words = ["compare", "fedavg", *DIGITS, "--rounds", "9", "--evaluate-every", "9", "--jobs", "2"]
+    process = started(*words, "--model", "dnn:1000", "--set", "train.steps=20000", "--out", "here")
     wait(lambda: len(list(tmp_path.glob("here/*/seed-*/experiment.json"))) == 2, process)
     found = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     pairs = [tuple(map(int, line.split())) for line in found.splitlines()]

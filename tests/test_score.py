@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import fedkin as fk
-from fedkin import cli, round
+from fedkin import round
 from fedkin.engines import Simulation
 from fedkin.play import cadence, running
 from fedkin.results.record import Run
 
 DIGITS = ["--data", "digits", "--clients", "6", "--rounds", "4", "--evaluate-every", "2"]
-
-
-@pytest.fixture
-def fedkin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Calls the command in an empty folder: (exit code, output, errors)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fedkin", *words])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def trained(experiment: fk.Experiment, monkeypatch: pytest.MonkeyPatch) -> tuple[fk.Result, int]:
