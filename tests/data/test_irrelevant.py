@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fedkin.data import Data, load, picture
 from fedkin.data.scenarios import chosen
+
+from .conftest import pictures
 
 BAD = {
     "flp:0.2": "did you mean flip",
@@ -93,3 +96,20 @@ def test_irrelevant_clients_are_marked_in_the_table_and_the_picture(fedkin, tmp_
     assert drawn.count("<title>irrelevant client ") == 2
     (marks,) = [line for line in drawn.splitlines() if f'fill="{picture.FOREIGN}" d=' in line]
     assert marks.count("M") == 2 + 1  # one beside the words
+
+
+def test_images_of_another_dataset(fedkin, tiny: Callable[..., Path]) -> None:
+    labels = [i % 10 for i in range(60)]
+    tiny("ylecun/mnist", train=pictures(labels, 10), test=pictures(labels[:20], 10, seed=1))
+    tiny("zalando-datasets/fashion_mnist", train=pictures(labels, 10, seed=2), test=pictures(labels[:20], 10, seed=3))
+    tiny(
+        "uoft-cs/cifar10", train=pictures(labels, 10, (32, 32, 3), "img"), test=pictures(labels, 10, (32, 32, 3), "img")
+    )
+    made = load(Data("mnist", "iid", 4, irrelevant="ood:0.25,fashion_mnist"), progress=False)
+    foreign = load(Data("fashion_mnist", "iid", 4), progress=False)
+    assert made.irrelevant is not None
+    x = made.x[made.train[int(made.irrelevant.nonzero())]]
+    assert all((foreign.x == image).flatten(1).all(1).any() for image in x)
+    code, _, err = fedkin("data", "show", "mnist", "--clients", "4", "--irrelevant", "ood:0.25,cifar10")
+    assert code == 2
+    assert "cifar10 has samples of shape 3 x 32 x 32, not 1 x 28 x 28 as mnist has" in err

@@ -17,8 +17,6 @@ from fedkin.data.scenarios import chosen, flip, ood, rounded
 from fedkin.errors import BadInput
 from fedkin.resume import fingerprint
 
-from .conftest import pictures
-
 Federate = Callable[..., Federation]
 SIZES = tuple(range(20, 60, 2))  # 20 clients
 
@@ -295,19 +293,3 @@ def test_other_truth_is_other_data(federation: Federation) -> None:
     ]
     assert len({fingerprint(each) for each in different}) == len(different)
     assert fingerprint(flip(federation, 0.2)) == fingerprint(flip(federation, 0.2))
-
-
-def test_images_of_another_dataset(fedkin, tiny: Callable[..., Path]) -> None:
-    labels = [i % 10 for i in range(60)]
-    tiny("ylecun/mnist", train=pictures(labels, 10), test=pictures(labels[:20], 10, seed=1))
-    tiny("zalando-datasets/fashion_mnist", train=pictures(labels, 10, seed=2), test=pictures(labels[:20], 10, seed=3))
-    tiny(
-        "uoft-cs/cifar10", train=pictures(labels, 10, (32, 32, 3), "img"), test=pictures(labels, 10, (32, 32, 3), "img")
-    )
-    made = load(Data("mnist", "iid", 4, irrelevant="ood:0.25,fashion_mnist"), progress=False)
-    foreign = load(Data("fashion_mnist", "iid", 4), progress=False)
-    ((x, _),) = train(made, relevant=False)
-    assert all((foreign.x == image).flatten(1).all(1).any() for image in x)
-    code, _, err = fedkin("data", "show", "mnist", "--clients", "4", "--irrelevant", "ood:0.25,cifar10")
-    assert code == 2
-    assert "cifar10 has samples of shape 3 x 32 x 32, not 1 x 28 x 28 as mnist has" in err
