@@ -138,9 +138,3 @@ def test_a_few_cannot_move_it_far(part: Collaborate) -> None:
     for name, value in stacked.items():
         assert bool((moved[name] <= value.amax(0)).all())
         assert bool((moved[name] >= value.amin(0)).all())
-
-
-@pytest.mark.parametrize("trim", [-0.1, 0.5, 0.6, float("nan")])
-def test_what_cannot_be_trimmed_is_refused(trim: float) -> None:
-    with pytest.raises(fk.BadInput):
-        TrimmedMean(trim)

@@ -177,24 +177,9 @@ def test_a_model_of_no_length_is_like_nothing_but_itself() -> None:
     by_hand.same(found, weighed(models, None))
 
 
-@pytest.mark.parametrize("p", [0.0, 0.5, 0.9, 1.0])
-def test_where_all_are_alike_everybody_keeps_its_own(p: float) -> None:
-    """Round 1 with a common init."""
-    given = by_hand.stack(by_hand.drawn(7, spread=0.0))
-    found = SimilarityThreshold(p).weights(given, torch.ones(7, dtype=torch.float64))["model"]
-    assert torch.equal(found, torch.eye(7, dtype=torch.float64))
-
-
 def test_the_least_alike_pair_is_left_out_at_p_0_whichever_of_the_two_asks() -> None:
     for seed in range(40):
         models = by_hand.drawn(5, seed)
         found = SimilarityThreshold(0.0).weights(by_hand.stack(models), torch.ones(5, dtype=torch.float64))["model"]
         assert int((found == 0.0).sum()) == 2
         assert torch.equal(found == 0.0, (found == 0.0).T)
-
-
-def test_the_damped_mixture_is_between() -> None:
-    models, kept = by_hand.drawn(5), torch.ones(5, dtype=torch.float64)
-    whole, half = (SimilarityThreshold(0.5, alpha=alpha).mix(by_hand.stack(models), kept) for alpha in (1.0, 0.5))
-    for name, value in by_hand.stack(models).items():
-        assert torch.allclose(half[name], (value + whole[name]) / 2, atol=1e-12)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import COMPONENTS, ROUNDS, A, B, Card, Hand, Mix, Model, Round, a
+from transcribed import COMPONENTS, ROUNDS, Card, Hand, Mix, Model, Round, a
 
 import fedkin as fk
 from fedkin.collaborate import ComponentAttention, MeanBefore
@@ -216,47 +216,3 @@ def test_a_component_of_no_length_is_like_nothing_but_itself() -> None:
     by_hand.same(found[a], attention(models, [1.0] * 4, (a,), 2.0, False))
     alone, itself = exp(0.0 - 2.0), 1.0
     assert found[a][1].tolist() == pytest.approx([v / (itself + 3 * alone) for v in (alone, itself, alone, alone)])
-
-
-def test_hooks() -> None:
-    """Section 5, item 1."""
-    models, all_kept = by_hand.drawn(5), torch.ones(5, dtype=torch.float64)
-    given = by_hand.stack(models)
-    for granularity in COMPONENTS:
-        part = ComponentAttention(50.0, granularity)  # type: ignore[arg-type]
-        psi, mixed = part.weights(given, all_kept), part.mix(given, all_kept)
-        for rows in psi.values():
-            assert rows.sum(1).tolist() == pytest.approx([1.0] * 5, abs=1e-12)
-        order = torch.tensor([3, 0, 4, 1, 2])
-        shuffled = part.mix({name: value[order] for name, value in given.items()}, all_kept)
-        for name, value in mixed.items():
-            assert torch.allclose(shuffled[name], value[order], atol=1e-12)
-        plain = replace(part, sigma=0.0).mix(given, all_kept)
-        for name, value in given.items():
-            assert torch.allclose(plain[name], value.mean(0).expand_as(value), atol=1e-12)
-    for granularity, names in (("layer", (A, a)), ("tensor", (B,))):
-        part = ComponentAttention(50.0, granularity)  # type: ignore[arg-type]
-        scaled = {name: value.clone() for name, value in given.items()}
-        for name in names:
-            scaled[name][2] *= 3.0
-        before, after = part.weights(given, all_kept), part.weights(scaled, all_kept)
-        for component in before:
-            assert torch.allclose(before[component], after[component], atol=1e-12)
-        assert not torch.allclose(part.mix(scaled, all_kept)[names[0]], part.mix(given, all_kept)[names[0]], atol=1e-3)
-
-
-def test_one_layer_is_the_model() -> None:
-    """MLR has L = 1."""
-    models, all_kept = by_hand.drawn(4), torch.ones(4, dtype=torch.float64)
-    given = {name: value for name, value in by_hand.stack(models).items() if name in (A, a)}
-    layer = ComponentAttention(20.0, "layer").mix(given, all_kept)
-    whole = ComponentAttention(20.0, "model").mix(given, all_kept)
-    for name in given:
-        assert torch.allclose(layer[name], whole[name], atol=1e-13)
-
-
-def test_alone_a_client_keeps_its_model() -> None:
-    given = by_hand.stack(by_hand.drawn(1))
-    for part in (ComponentAttention(), ComponentAttention(50.0, "tensor", True)):
-        mixed = part.mix(given, torch.ones(1, dtype=torch.float64), sizes=torch.tensor([3.0]))
-        assert all(torch.equal(mixed[name], value) for name, value in given.items())

@@ -153,16 +153,3 @@ def test_heuristic_weights_and_mix(self_weight: float, sigma: float, kept: str) 
     models = by_hand.drawn(5)
     rows = heuristic(models, self_weight, sigma, KEPT[kept])
     pure(HeuristicMessagePassing(self_weight, sigma), models, rows, KEPT[kept])
-
-
-def test_far_apart_it_is_local() -> None:
-    models = by_hand.drawn(4)
-    found = MessagePassing(1.0, 1e-3).weights(by_hand.stack(models), torch.ones(4, dtype=torch.float64))["model"]
-    assert torch.equal(found, torch.eye(4, dtype=torch.float64))
-
-
-def test_alone_a_client_keeps_its_model() -> None:
-    given = by_hand.stack(by_hand.drawn(1))
-    for part in (MessagePassing(), MessagePassing(50.0, 1.0), HeuristicMessagePassing()):
-        mixed = part.mix(given, torch.ones(1, dtype=torch.float64))
-        assert all(torch.equal(mixed[name], value) for name, value in given.items())

@@ -270,11 +270,6 @@ def test_the_personal_model(beta: str, lam: float, restart: bool) -> None:
     assert (values["lam"], values["restart"]) == (lam, restart)
 
 
-def test_another_personal_model_is_refused() -> None:
-    with pytest.raises(fk.BadInput):
-        make.pfedre(beta="none")
-
-
 def test_the_personal_model_alone_is_locals(federation: Any) -> None:
     """A-R5: as printed, the personal model never sees the common one."""
     mine = make.pfedre(eta=0.2, batch=4, gamma=0.3, iterations=3)

@@ -15,7 +15,7 @@ from torch.func import functional_call
 from fedkin.collaborate import Mean
 from fedkin.core import tree
 from fedkin.core.tree import Model
-from fedkin.engines import ENGINES
+from fedkin.engines import Stacked
 from fedkin.keep import Everyone, inversion
 from fedkin.keep.inversion import TIMES, balanced, inverted, mismatch, recorded, targets
 from fedkin.parts import Method
@@ -26,23 +26,14 @@ FEATURES, CLASSES = 5, 3
 Logits = Callable[[Model, dict[str, Tensor]], Tensor]
 
 
-def linear() -> nn.Module:
-    return nn.Linear(FEATURES, CLASSES)
-
-
-def deep() -> nn.Module:
-    return nn.Sequential(nn.Linear(FEATURES, 4), nn.Tanh(), nn.Linear(4, CLASSES))
-
-
-def bent() -> nn.Module:
-    return nn.Sequential(nn.Linear(FEATURES, 6), nn.ReLU(), nn.Linear(6, CLASSES))
-
-
-def pictures() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(1, 2, 3), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, CLASSES))
-
-
-NETWORKS = {"linear": linear, "deep": deep, "bent": bent, "pictures": pictures}
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "linear": lambda: nn.Linear(FEATURES, CLASSES),
+    "deep": lambda: nn.Sequential(nn.Linear(FEATURES, 4), nn.Tanh(), nn.Linear(4, CLASSES)),
+    "bent": lambda: nn.Sequential(nn.Linear(FEATURES, 6), nn.ReLU(), nn.Linear(6, CLASSES)),
+    "pictures": lambda: nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, CLASSES)
+    ),
+}
 
 
 def shape(name: str) -> tuple[int, ...]:
@@ -176,13 +167,12 @@ def test_one_step_on_all_samples_is_undone(name: str) -> None:
     assert float(mismatch(logits, model, x.flip(0) + 0.1, y, right)) > 1e-6
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
-def test_the_step_of_a_client_is_undone(federate: Any, start: Any, engine: str) -> None:
+def test_the_step_of_a_client_is_undone(federate: Any, start: Any) -> None:
     """The same of what an engine's clients upload and report."""
     federation = federate((4, 9, 6), 2, (FEATURES,), CLASSES)
     train = SGD(eta=0.2, epochs=1, steps=None, batch=16, rate_decay=0.5)
     method = Method("tried", Uniform(fraction=1.0), train, Everyone(), Mean())
-    play, task, state = start(ENGINES[engine], method, federation, deep(), dtype=torch.float64)
+    play, task, state = start(Stacked, method, federation, NETWORKS["deep"](), dtype=torch.float64)
     everyone = torch.arange(3)
     sent, _ = method.collaborate.send(state.collaborate, task, everyone, None)
     reply = play.train(train, sent, everyone, 3)
@@ -195,17 +185,6 @@ def test_the_step_of_a_client_is_undone(federate: Any, start: Any, engine: str) 
             x, y = federation.x[rows].double(), federation.y[rows]
             j = float(mismatch(play.network.logits, task.model, x, y, tree.row(found, i)))
             assert j > 1e-3 if literal else j < 1e-20
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_mismatch(name: str) -> None:
-    logits, models = stacked(name, 2)
-    goal = tree.row(goals(logits, models, *shape(name)), 1)
-    x, y = samples(5, *shape(name))
-    model = tree.row(models, 0)
-    g = gradient(logits, model, x, y)
-    wanted = sum(float((g[key] - goal[key]).pow(2).sum()) for key in g)
-    assert float(mismatch(logits, model, x, y, goal)) == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -228,40 +207,7 @@ def test_slopes_of_j_by_central_differences(name: str) -> None:
 # inversion
 
 
-def adam(logits: Logits, model: Model, goal: Model, start: Tensor, y: Tensor, iterations: int, rate: float) -> Tensor:
-    """One client, with the slopes of J by two first-order passes: 2 d/de grad_x F(x; omega + e v), v held fixed."""
-    x = start.clone()
-    first, second = torch.zeros_like(x), torch.zeros_like(x)
-    for k in range(1, iterations + 1):
-        v = tree.update(goal, gradient(logits, model, x, y))
-        eps = 1e-4 / sqrt(sum(float(value.pow(2).sum()) for value in v.values()))
-        sides = []
-        for sign in (1.0, -1.0):
-            at = x.clone().requires_grad_()
-            loss = F.cross_entropy(logits(tree.added(model, v, sign * eps), {"x": at}), y)
-            sides.append(torch.autograd.grad(loss, at)[0])
-        g = (sides[0] - sides[1]) / eps
-        first, second = 0.9 * first + 0.1 * g, 0.999 * second + 0.001 * g.square()
-        x = x - rate * (first / (1 - 0.9**k)) / ((second / (1 - 0.999**k)).sqrt() + 1e-8)
-    return x
-
-
-@pytest.mark.parametrize("name", ["linear", "deep", "pictures"])
-@pytest.mark.parametrize("rate", [0.1, 0.02])
-def test_inverted_is_adam_on_j(name: str, rate: float) -> None:
-    logits, models = stacked(name, 3)
-    goal = goals(logits, models, *shape(name))
-    y = balanced(CLASSES, 2)
-    start = samples(len(y), *shape(name), seed=9)[0]
-    found = inverted(logits, models, goal, start, y, 8, rate)
-    assert found.shape == (3, *start.shape)
-    assert found.dtype == start.dtype
-    assert not found.requires_grad
-    for i in range(3):
-        same(found[i], adam(logits, tree.row(models, i), tree.row(goal, i), start, y, 8, rate), 1e-5)
-
-
-@pytest.mark.parametrize("held", [inversion.HELD, 50_000, 60])
+@pytest.mark.parametrize("held", [inversion.HELD, 60])
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_many_at_once_are_one_at_a_time(
@@ -275,11 +221,11 @@ def test_many_at_once_are_one_at_a_time(
     y = balanced(CLASSES, 2)
     start = samples(len(y), *shape(name), seed=9, dtype=dtype)[0]
     found = inverted(logits, models, goal, start, y, 12, 0.1)
-    for i in range(6):
-        alone = inverted(
-            logits, tree.rows(models, slice(i, i + 1)), tree.rows(goal, slice(i, i + 1)), start, y, 12, 0.1
-        )
-        same(found[i : i + 1], alone, atol)
+    assert found.shape == (6, *start.shape)
+    assert found.dtype == start.dtype
+    for i in range(0, 6, 2):
+        alone = [tree.rows(each, slice(i, i + 1)) for each in (models, goal)]
+        same(found[i : i + 1], inverted(logits, *alone, start, y, 12, 0.1), atol)
 
 
 @pytest.mark.parametrize(("share", "chunks"), [(0.5, [1] * 5), (2.5, [2, 2, 1]), (4.5, [4, 1]), (9.0, [5])])

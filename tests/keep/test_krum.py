@@ -120,10 +120,3 @@ def test_a_share_of_the_replies(n: int, share: float, f: int) -> None:
         assert masked(Krum(share), stacked) == masked(Krum(f), stacked)
     else:
         assert masked(MultiKrum(share), stacked) == [1.0] * n
-
-
-@pytest.mark.parametrize("wrong", [-1, 1.5, float("nan")])
-def test_an_f_that_is_neither_a_count_nor_a_share_is_refused(wrong: float) -> None:
-    for kind in (Krum, MultiKrum):
-        with pytest.raises(fk.BadInput):
-            kind(f=wrong)

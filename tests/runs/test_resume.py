@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import json
-import os
+import multiprocessing
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 import torch
 
 import fedkin as fk
-from fedkin.runs.checkpoint import load_checkpoint
-from fedkin.runs.folder import RunFolder
-from small import Until
-from fedkin.runs import files
-from fedkin.runs.run import Run
+from fedkin.results import files, record
+from fedkin.results.record import Run
 
-# A checkpoint after every round, so that kills fall into writes as well as into rounds.
-PROGRAM = """
-import sys, torch, fedkin as fk
-torch.set_num_threads(1)
-method = {"local": fk.methods.local(), "fedprox": fk.methods.fedprox(lam=1.0)}[sys.argv[2]]
-fk.run(
-    fk.Experiment(method, fk.Data("digits", clients=10), "mlr", rounds=int(sys.argv[3]), evaluate_every=3, threads=1),
-    sys.argv[1], resume=sys.argv[4] == "resume", checkpoint_seconds=0.0,
-)
-print("finished")
-"""
+# Processes are forked from one that has imported everything, which takes seconds.
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["fedkin", "sklearn.datasets", "pytest"])
 
 
-def start(folder: Path, method: str, rounds: int, how: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", PROGRAM, str(folder), method, str(rounds), how]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
+def played(folder: Path, method: str, how: str) -> None:
+    """A checkpoint after every round, so that kills fall into writes as well as into rounds."""
+    torch.set_num_threads(1)
+    chosen = fk.methods.local() if method == "local" else fk.methods.fedprox(lam=1.0)
+    data = fk.Data("digits", clients=10)
+    experiment = fk.Experiment(chosen, data, "mlr", rounds=40, evaluate_every=3, threads=1)
+    fk.run(experiment, folder, resume=how == "resume", checkpoint_seconds=0.0)
 
 
-def ended(process: subprocess.Popen[bytes]) -> None:
-    out, error = process.communicate(timeout=120)
-    assert process.returncode == 0, error.decode()
-    assert b"finished" in out
+def start(folder: Path, method: str, how: str) -> ForkServerProcess:
+    process = FORKED.Process(target=played, args=(folder, method, how))
+    process.start()
+    return process
+
+
+def ended(process: ForkServerProcess) -> None:
+    process.join(120)
+    assert process.exitcode == 0
 
 
 def without_times(summary: dict[str, object]) -> dict[str, object]:
@@ -57,9 +51,9 @@ def assert_same(one: Path, other: Path) -> None:
     assert without_times(Run(one).summary) == without_times(Run(other).summary)
     for path in [*one.glob("*.bin"), one / "models.safetensors"]:
         assert path.read_bytes() == (other / path.name).read_bytes(), path.name
-    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds]  # noqa: E731
+    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds()]  # noqa: E731
     assert strip(Run(one)) == strip(Run(other))
-    left, right = (load_checkpoint(RunFolder(folder), []) for folder in (one, other))
+    left, right = (record.load_checkpoint(folder, []) for folder in (one, other))
     assert left is not None
     assert right is not None
     assert left.state.round == right.state.round
@@ -71,23 +65,23 @@ def assert_same(one: Path, other: Path) -> None:
 
 @pytest.mark.parametrize("method", ["local", "fedprox"])
 def test_killed_at_random_moments_and_resumed_equals_uninterrupted(tmp_path: Path, method: str) -> None:
-    ended(start(tmp_path / "whole", method, 40, "new"))
+    ended(start(tmp_path / "whole", method, "new"))
     moments, kills = random.Random(method), 0
     how, broken = "new", tmp_path / "broken"
     for _ in range(12):
-        process = start(broken, method, 40, how)
+        process = start(broken, method, how)
         began = time.monotonic()
-        while process.poll() is None and not (broken / "experiment.json").exists() and time.monotonic() - began < 60:
+        while process.is_alive() and not (broken / "experiment.json").exists() and time.monotonic() - began < 60:
             time.sleep(0.005)
         time.sleep(moments.uniform(0.0, 0.25))
-        if process.poll() is not None:
+        if not process.is_alive():
             break
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.kill()
+        process.join()
         kills += 1
         how = "resume"
     assert kills >= 2
-    ended(start(broken, method, 40, how))
+    ended(start(broken, method, how))
     assert_same(tmp_path / "whole", broken)
 
 
@@ -98,7 +92,7 @@ def small(rounds: int, method: fk.Method | None = None) -> fk.Experiment:
 
 def test_a_run_stopped_by_its_listener_saves_and_goes_on(tmp_path: Path) -> None:
     whole = fk.run(small(40), tmp_path / "whole")
-    part = fk.run(small(40), tmp_path / "part", callbacks=[Until(17)])
+    part = fk.run(small(40), tmp_path / "part", listen=lambda tick: tick.round < 17)
     assert not part.finished
     assert not (tmp_path / "part" / "summary.json").exists()
     rest = fk.run(small(40), tmp_path / "part", resume=True)
@@ -151,7 +145,7 @@ def test_mapped_slots_resume_like_slots_in_memory(tmp_path: Path) -> None:
     inside = small(12, fk.methods.local())
     mapped = replace(inside, slot_memory=0.0)
     whole = fk.run(inside, tmp_path / "whole")
-    part = fk.run(mapped, tmp_path / "part", callbacks=[Until(5)])
+    part = fk.run(mapped, tmp_path / "part", listen=lambda tick: tick.round < 5)
     assert not part.finished
     rest = fk.run(mapped, tmp_path / "part", resume=True)
     assert rest.summary["accuracy"] == whole.summary["accuracy"]

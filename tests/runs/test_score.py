@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import fedkin as fk
-from fedkin.command import cli
+from fedkin import round
 from fedkin.engines import Simulation
-from fedkin.evaluate import kinds_of
-from fedkin.round import begin
-from fedkin.runs.run import Run
-from fedkin.runs.setup import engine_of, set_up
-from small import seen_round
+from fedkin.play import cadence, running
+from fedkin.results.record import Run
 
 DIGITS = ["--data", "digits", "--clients", "6", "--rounds", "4", "--evaluate-every", "2"]
 
 
-@pytest.fixture
-def fedkin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Calls the command in an empty folder: (exit code, output, errors)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fedkin", *words])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
-
-
-def trained(experiment: fk.Experiment, monkeypatch: pytest.MonkeyPatch) -> tuple[fk.Run, int]:
+def trained(experiment: fk.Experiment, monkeypatch: pytest.MonkeyPatch) -> tuple[fk.Result, int]:
     """The result, and how many clients were trained only to be looked at."""
     looked = 0
     whole = Simulation.train
@@ -80,7 +61,8 @@ def test_what_is_not_scored_does_not_slow_the_cadence(federate) -> None:
     def every(fed: fk.Federation, score: tuple[str, ...] | None) -> int:
         method = fk.methods.fedavg(count=1, steps=1)
         experiment = fk.Experiment(method, fed, "dnn:500", rounds=1000, score=score)
-        return set_up(experiment, fed).evaluate_every
+        with running(experiment, fed, None) as (engine, task, _):
+            return cadence(experiment, task, engine)
 
     many = federate((4, 5, 6), test=3000, common=600)
     assert every(many, None) > every(many, ("global",)) > every(many, ("test",)) > 1
@@ -93,12 +75,11 @@ def test_kinds_that_a_method_has_are_those_that_are_scored(federate) -> None:
     fed = federate((4, 5, 6), common=9)
     for name in ("local", "fedavg", "fedmcsa", "fedacs", "perfedavg", "apfl", "scaffold", "pfedme_mcsa", "fedavg_mcsa"):
         method = fk.methods.named(name)
-        experiment = fk.Experiment(method, fed, rounds=1, threads=1)
-        setup = set_up(experiment, fed)
-        with engine_of(experiment, fed, setup) as engine:
+        with running(fk.Experiment(method, fed, rounds=1, threads=1), fed, None) as (engine, task, _):
             engine.prepare(method.train)
-            _, _, seen = seen_round(method, setup.task, engine, begin(method, setup.task))
-        assert {kind.partition("-")[0] for kind in seen.scores} == set(kinds_of(method, common=True)), name
+            state, log = round.play(method, task, engine, round.begun(method, task, 0), evaluates=True)
+            found = round.scores(method, task, engine, state, log.received)
+        assert {kind.partition("-")[0] for kind in found} == set(method.kinds(common=True)), name
 
 
 def test_a_run_without_post_has_its_table_and_report_and_resumes(fedkin, tmp_path: Path) -> None:
@@ -159,6 +140,6 @@ def test_score_survives_json_in_one_order() -> None:
     experiment = fk.Experiment(fk.methods.fedavg(), score=("test", "global"))
     described = json.loads(json.dumps(experiment.described()))
     assert described["score"] == ["global", "test"]
-    assert fk.Experiment.from_json(described).described() == described
+    assert fk.Experiment.built(described).described() == described
     del described["score"]
-    assert fk.Experiment.from_json(described).score is None, "as files have it that were written before"
+    assert fk.Experiment.built(described).score is None, "as files have it that were written before"

@@ -35,52 +35,28 @@ def observed(part: Attention, slot: Slot, setting: Task, ids: list[int], values:
 # eq. (2)
 
 
-def test_by_hand() -> None:
-    found = updated(tensor(0.1, 0.2, 0.3, 0.4), torch.tensor([1, 3]), tensor(3.0, 1.0), 0.9)
-    mass = 0.2 + 0.4
-    wanted = [0.1, 0.9 * 0.2 + 0.1 * 0.75 * mass, 0.3, 0.9 * 0.4 + 0.1 * 0.25 * mass]
+SCORES = (0.1, 0.2, 0.3, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("ids", "distances", "alpha", "wanted"),
+    [
+        ([1, 3], [3.0, 1.0], 0.9, [0.1, 0.9 * 0.2 + 0.1 * 0.75 * 0.6, 0.3, 0.9 * 0.4 + 0.1 * 0.25 * 0.6]),
+        ([0, 1, 2], [2.0, 0.0, 6.0], 0.0, [0.15, 0.0, 0.45, 0.4]),  # alpha 0: the share of the distance
+        ([0, 2], [5.0, 1.0], 1.0, SCORES),  # alpha 1 changes nothing
+        ([1, 3], [2.0, 2.0], 0.5, [0.1, 0.25, 0.3, 0.35]),  # equal distances move towards equal shares
+        ([1, 2], [0.0, 0.0], 0.3, SCORES),  # no distance says nothing
+        ([1, 2], [1e-13, 1e-13], 0.3, SCORES),
+        ([1, 2], [3e-12, 1e-12], 0.0, [0.1, 0.375, 0.125, 0.4]),  # and a small one something
+        ([1], [0.0], 0.9, SCORES),  # K = 1: its share of the distance is all of it, or 0/0
+        ([1], [4.0], 0.9, SCORES),
+    ],
+)
+def test_by_hand(ids: list[int], distances: list[float], alpha: float, wanted: list[float]) -> None:
+    scores = tensor(*SCORES)
+    found = updated(scores, torch.tensor(ids), tensor(*distances), alpha)
     assert found.tolist() == pytest.approx(wanted, abs=1e-15)
-
-
-def test_it_hands_back_a_new_vector() -> None:
-    scores = tensor(0.25, 0.75)
-    updated(scores, torch.tensor([0, 1]), tensor(1.0, 2.0), 0.0)
-    assert scores.tolist() == [0.25, 0.75]
-
-
-def test_alpha_0_is_the_share_of_the_distance() -> None:
-    found = updated(tensor(0.1, 0.2, 0.3, 0.4), torch.tensor([0, 1, 2]), tensor(2.0, 0.0, 6.0), 0.0)
-    assert found.tolist() == pytest.approx([0.15, 0.0, 0.45, 0.4])
-
-
-def test_alpha_1_changes_nothing() -> None:
-    scores = tensor(0.1, 0.2, 0.3, 0.4)
-    assert torch.equal(updated(scores, torch.tensor([0, 2]), tensor(5.0, 1.0), 1.0), scores)
-
-
-def test_equal_distances_move_towards_equal_shares() -> None:
-    found = updated(tensor(0.1, 0.2, 0.3, 0.4), torch.tensor([1, 3]), tensor(2.0, 2.0), 0.5)
-    assert found.tolist() == pytest.approx([0.1, 0.25, 0.3, 0.35])
-
-
-@pytest.mark.parametrize("distance", [[0.0, 0.0], [1e-13, 1e-13]])
-def test_no_distance_says_nothing(distance: list[float]) -> None:
-    scores = tensor(0.1, 0.2, 0.3, 0.4)
-    assert torch.equal(updated(scores, torch.tensor([1, 2]), tensor(*distance), 0.3), scores)
-
-
-def test_a_small_distance_says_something() -> None:
-    found = updated(tensor(0.5, 0.5), torch.tensor([0, 1]), tensor(3e-12, 1e-12), 0.0)
-    assert found.tolist() == pytest.approx([0.75, 0.25])
-
-
-@pytest.mark.parametrize("distance", [0.0, 1e-9, 4.0])
-def test_one_client_keeps_its_score(distance: float) -> None:
-    """K = 1: its share of the distance is all of it, or 0/0."""
-    scores = tensor(0.1, 0.2, 0.7)
-    found = updated(scores, torch.tensor([1]), tensor(distance), 0.9)
-    torch.testing.assert_close(found, scores, rtol=1e-15, atol=0.0)
-    assert updated(tensor(1.0), torch.tensor([0]), tensor(distance), 0.9).tolist() == [1.0]
+    assert scores.tolist() == list(SCORES), "a new vector is handed back"
 
 
 Move = tuple[set[int], list[float], float]

@@ -67,12 +67,6 @@ def test_it_says_what_its_base_says() -> None:
     assert not Dismiss(3, base=Uniform(count=2)).needs.survey
 
 
-@pytest.mark.parametrize("bad", [{"after": 0}, {"who": "nobody"}, {"base": 3}])
-def test_bad_input(bad: dict[str, Any]) -> None:
-    with pytest.raises(fk.BadInput, match=r"select\."):
-        Dismiss(**bad)
-
-
 def test_a_dismissed_client_neither_trains_nor_talks(federate: Any) -> None:
     """In a whole run with the truth as the filter, the irrelevant stop after the second round."""
     from dataclasses import replace

@@ -197,25 +197,6 @@ def test_a_run_without_one_is_refused_and_with_one_goes(federate: Any) -> None:
     assert not taken & set(result.federation.server.tolist())
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"fraction": 0.0},
-        {"fraction": 1.5},
-        {"temperature": 0.0},
-        {"permutations": 0},
-        {"alpha": -0.1},
-        {"alpha": 1.1},
-        {"beta": 2.0},
-    ],
-)
-def test_bad_values(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BadInput) as caught:
-        Shapley(**wrong)
-    assert str(caught.value).endswith(".")
-    assert "\n" not in str(caught.value)
-
-
 def test_a_method_without_a_common_model_is_refused_when_it_is_built() -> None:
     """Issue 4, bad input: 'a base method that has no single global model where one is needed ... when the method is
     built'."""

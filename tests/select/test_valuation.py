@@ -13,8 +13,7 @@ import torch
 from scipy import stats
 
 import fedkin as fk
-from fedkin.errors import BadInput
-from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.parts import Reply, Sent, Slot, Task
 from fedkin.select import Active
 
 DRAWS = 2500
@@ -89,8 +88,8 @@ def test_the_defaults_are_the_cards() -> None:
     part = fk.methods.active().select
     assert isinstance(part, Active)
     assert (part.alpha1, part.alpha2, part.alpha3) == (0.75, 0.01, 0.1)
-    assert part.needs.survey
-    assert part.needs.reports == ("loss",)
+    assert part.surveys
+    assert part.asks == ("loss",)
 
 
 def test_the_smallest_values_have_no_chance_but_the_uniform_one() -> None:
@@ -210,31 +209,8 @@ def test_the_survey_is_counted_once(federate: Any, tmp_path: Path) -> None:
         assert torch.equal(again.models["global"][name], value)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"alpha1": -0.1},
-        {"alpha1": 1.1},
-        {"alpha2": -1.0},
-        {"alpha3": 1.5},
-        {"alpha3": float("nan")},
-        {"fraction": 0.0},
-        {"fraction": 2.0},
-    ],
-)
-def test_bad_values(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BadInput) as caught:
-        Active(**wrong)
-    assert str(caught.value).endswith(".")
-    assert "\n" not in str(caught.value)
-
-
 def test_all_cut_is_uniform() -> None:
     """alpha1 = 1 leaves nobody by value."""
     found = counted(Active(alpha1=1.0, fraction=0.25), [1.0, 2.0, 3.0, 4.0], draws=2000)
     assert len(found) == 4
     assert stats.chisquare(list(found.values())).pvalue > 1e-3
-
-
-def test_share() -> None:
-    assert Active(fraction=0.5).share(task(4)) == 0.5

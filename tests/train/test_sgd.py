@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-import fedkin as fk
 from fedkin.parts import Train
 from fedkin.train import SGD
 
@@ -73,9 +72,3 @@ def test_the_rate_of_a_round(part: Any) -> None:
     assert [train.rate(t) for t in (1, 2, 5)] == pytest.approx(wanted, rel=1e-12)
     assert part(eta=0.03).rate(7) == 0.03
     assert train.alone()["gamma"] == 0.5
-
-
-@pytest.mark.parametrize("gamma", [-0.1, float("nan"), float("inf")])
-def test_a_gamma_that_raises_the_rate_is_refused(gamma: float) -> None:
-    with pytest.raises(fk.BadInput):
-        SGD(gamma=gamma)
