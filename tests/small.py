@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,9 @@ import fedkin as fk
 from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
+from fedkin.comparison.compare import concluded
+from fedkin.comparison.plan import Loaded, Plan, Planned, planned
+from fedkin.comparison.sequence import play_in_sequence
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
 from fedkin.data.federation import Federation, Index
@@ -21,6 +25,7 @@ from fedkin.log import Log
 from fedkin.messages import Reply, Sent, Task
 from fedkin.parts import Method, Train
 from fedkin.round import State
+from fedkin.runs.folder import CommandFolder
 from fedkin.select import Uniform
 
 FEATURES, CLASSES = 5, 3
@@ -156,3 +161,23 @@ class Run:
         """What FedAvg makes of these clients' models by hand, weighted by their sizes."""
         sizes = self.task.sizes[ids].double() if weights is None else torch.tensor(weights, dtype=torch.float64)
         return tree.weighted(tree.stacked([self.trained(start, t, i) for i in ids]), sizes)
+
+
+def compared(
+    folder: Path,
+    experiment: fk.Experiment,
+    methods: list[Method],
+    seeds: list[int],
+    stop: tuple[str, int] | None = None,
+) -> fk.Comparison | None:
+    """A comparison as the command line makes it. With `stop` that method's seed ends after round 2, and all after it
+    are not begun: None."""
+    place = CommandFolder(folder)
+    plan = Plan(place, planned([replace(experiment, method=method) for method in methods], seeds, place))
+    plan.write()
+
+    def watching(one: Planned, number: int, of: int) -> fk.Callback | None:
+        return Until(2) if (one.experiment.method.name, one.experiment.seed) == stop else None
+
+    done = play_in_sequence(plan.runs, Loaded(), watching=watching)
+    return concluded(plan) if done else None

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedkin import cli
-from fedkin.results.record import Run
+import fedkin as fk
+from fedkin.command import cli
+from fedkin.runs.run import Run
 
 QUICK = ["--data", "digits", "--clients", "6", "--rounds", "4", "--evaluate-every", "2"]
 
@@ -192,8 +193,8 @@ def test_an_existing_folder_is_not_written_into(fedkin, tmp_path: Path) -> None:
 
 def test_default_folders_are_never_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    experiment = cli.Experiment.built({"method": "fedavg"})
-    assert cli.fresh_folder("fedavg", experiment) != cli.fresh_folder("fedavg", experiment)
+    experiment = fk.Experiment(fk.methods.fedavg())
+    assert cli.fresh_folder("fedavg", experiment)() != cli.fresh_folder("fedavg", experiment)()
 
 
 FILES = {

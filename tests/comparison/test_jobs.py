@@ -1,4 +1,4 @@
-"""Arms in processes of their own: the same results, whatever is stopped or killed on the way."""
+"""Runs in processes of their own: the same results, whatever is stopped or killed on the way."""
 
 from __future__ import annotations
 
@@ -17,20 +17,26 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from small import Until
 
 import fedkin as fk
-from fedkin import cli, compare, jobs, play
-from fedkin.compare import Arm, Loaded
-from fedkin.play import Tick
-from fedkin.progress import Progress
-from fedkin.results.record import Run
+from fedkin.command import cli, read
+from fedkin.command.options import RunOptions
+from fedkin.command.progress import Progress
+from fedkin.comparison import compare, jobs
+from fedkin.comparison import plan as plans
+from fedkin.comparison.plan import Loaded, Plan, Planned, planned, settled, stored_plan
+from fedkin.comparison.sequence import play_in_sequence
+from fedkin.runs import setup
+from fedkin.runs.folder import CommandFolder
+from fedkin.runs.run import Run
 
 DIGITS = ["--data", "digits", "--clients", "6"]
 
 
-def arms(folder: Path, rounds: int, *methods: fk.Method) -> list[Arm]:
+def runs_of(folder: Path, rounds: int, *methods: fk.Method) -> list[Planned]:
     base = fk.Experiment(methods[0], fk.Data("digits", clients=6), rounds=rounds, evaluate_every=2, threads=1)
-    return compare.arms(base, list(methods), [0], folder)
+    return planned([replace(base, method=method) for method in methods], [0], CommandFolder(folder))
 
 
 def assert_same(one: Path, other: Path) -> None:
@@ -39,7 +45,7 @@ def assert_same(one: Path, other: Path) -> None:
     assert names == sorted(path.name for path in other.glob("*.bin"))
     for name in ["models.safetensors", "experiment.json", *names]:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds()]  # noqa: E731
+    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds]  # noqa: E731
     assert strip(Run(one)) == strip(Run(other))
     left, right = ({k: v for k, v in Run(folder).summary.items() if k != "time"} for folder in (one, other))
     assert left == right
@@ -54,7 +60,7 @@ def wait(for_: Callable[[], object], process: subprocess.Popen[str] | None = Non
 
 
 def test_two_jobs_give_what_one_gives(fedkin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "cores", lambda: 2)
+    monkeypatch.setattr(read, "cores", lambda: 2)
     words = ["compare", "fedavg", "fedprox", *DIGITS, "--rounds", "6", "--evaluate-every", "2", "--seeds", "3,"]
     code, _, said = fedkin(*words, "--jobs", "auto", "--out", "two")
     assert code == 0, said
@@ -71,33 +77,33 @@ def test_two_jobs_give_what_one_gives(fedkin, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_killed_process_is_named_and_the_others_play_what_is_left(tmp_path: Path) -> None:
-    plan = arms(tmp_path / "two", 6, fk.methods.local(), fk.methods.fedavg(), fk.methods.fedprox())
+    plan = runs_of(tmp_path / "two", 6, fk.methods.local(), fk.methods.fedavg(), fk.methods.fedprox())
     plan[0] = replace(plan[0], experiment=replace(plan[0].experiment, rounds=40))  # long enough to be killed in
     plan[2] = replace(plan[2], experiment=replace(plan[2].experiment, rounds=200))
     said: list[str] = []
     left: list[bool] = []  # whether others had work left when the first was killed: its start may be the slower one
 
-    def listener(arm: Arm, number: int, of: int) -> Callable[[Tick], bool]:
-        def heard(tick: Tick) -> bool:
-            if arm is plan[0] and tick.round == 3:
+    class Killer(fk.Callback):
+        def recorded(self, record: fk.Record) -> None:
+            if record.round == 3:
                 first = min(multiprocessing.active_children(), key=lambda process: process.pid or 0)
-                left.append(not (plan[2].folder / "rounds.jsonl").exists())
+                left.append(not plan[2].folder.played)
                 os.kill(first.pid or 0, signal.SIGKILL)
-            return True
 
-        return heard
+    def watching(one: Planned, number: int, of: int) -> fk.Callback | None:
+        return Killer() if one is plan[0] else None
 
     sentence = r"^The process of local seed 0 was killed \(SIGKILL\), perhaps for lack of memory\. All else is saved\.$"
     with pytest.raises(jobs.Killed, match=sentence):
-        jobs.play(plan, 2, Loaded(), listener=listener, warn=said.append)
-    assert [arm.done for arm in plan] == [False, True, True]
+        jobs.play_side_by_side(plan, 2, Loaded(), watching=watching, warn=said.append)
+    assert [one.done for one in plan] == [False, True, True]
     heard = any("local seed 0 was killed" in text and "The others go on." in text for text in said)
     assert heard or left == [False]
     assert not multiprocessing.active_children()
-    assert jobs.play(plan, 2, Loaded(), resume=True), "one arm is left, and played in this process"
-    whole = arms(tmp_path / "one", 40, fk.methods.local())
-    compare.play(whole, Loaded())
-    assert_same(whole[0].folder, plan[0].folder)
+    assert jobs.play_side_by_side(plan, 2, Loaded(), resume=True), "one run is left, and played in this process"
+    whole = runs_of(tmp_path / "one", 40, fk.methods.local())
+    play_in_sequence(whole, Loaded())
+    assert_same(whole[0].folder.path, plan[0].folder.path)
 
 
 FAULTY = """
@@ -125,18 +131,18 @@ def test_an_error_is_raised_with_its_traceback_and_the_others_are_saved(
     import faulty_part
 
     faulty = replace(fk.methods.fedavg(), name="faulty", select=faulty_part.Faulty(count=3))
-    plan = arms(tmp_path / "two", 2000, fk.methods.local(), faulty, fk.methods.fedavg())
+    plan = runs_of(tmp_path / "two", 2000, fk.methods.local(), faulty, fk.methods.fedavg())
     with pytest.raises(RuntimeError, match="Odd: this and that") as caught:
-        jobs.play(plan, 2, Loaded(), warn=lambda _: None)
+        jobs.play_side_by_side(plan, 2, Loaded(), warn=lambda _: None)
     note = "".join(caught.value.__notes__)
     assert "In the process of faulty seed 0:" in note
     assert "faulty_part.py" in note
     assert "Traceback" in note
     local, _, fedavg = plan
     assert not local.done, "told to stop"
-    last = max(local.folder.glob("checkpoints/*.json"))
-    assert int(last.stem.removeprefix("round-")) == Run(local.folder).rounds()[-1]["round"]
-    assert not fedavg.folder.exists(), "not begun any more"
+    last = local.folder.checkpoints()[0]
+    assert int(last.stem.removeprefix("round-")) == Run(local.folder.path).rounds[-1]["round"]
+    assert not fedavg.folder.path.exists(), "not begun any more"
 
 
 Started = Callable[..., subprocess.Popen[str]]
@@ -148,7 +154,7 @@ def started(tmp_path: Path) -> Iterator[Started]:
     processes: list[subprocess.Popen[str]] = []
 
     def start(*words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "fedkin.cli", *words]
+        command = [sys.executable, "-m", "fedkin.command.cli", *words]
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, stdout=pipe, stderr=pipe, text=True)
         processes.append(process)
@@ -171,22 +177,22 @@ def test_ctrl_c_reaches_all_processes_and_a_second_command_is_refused(
     words = ["compare", "fedavg", *DIGITS, "--rounds", "100000", "--evaluate-every", "1000", "--jobs", "2"]
     process = started(*words, "--out", "here")
     wait(lambda: playing(tmp_path / "here", 2), process)
-    plan = compare.stored_plan(tmp_path / "here")
+    plan = stored_plan(tmp_path / "here")
     assert plan.jobs == 2
-    monkeypatch.setattr(jobs, "play", lambda *_, **__: pytest.fail("the folder is at work"))
+    monkeypatch.setattr(compare, "play_side_by_side", lambda *_, **__: pytest.fail("the folder is at work"))
     with pytest.raises(fk.BadInput, match=r"Another command is at work in .*here; wait"):
-        cli.finish(plan, tmp_path / "here", Loaded(), cli.RunOptions(resume=True))
+        cli.carry(plan, Loaded(), RunOptions(resume=True))
     with pytest.raises(fk.BadInput, match=r"Another command is at work in .*seed-0; wait"):
-        fk.run(plan.arms[0].experiment, plan.arms[0].folder, resume=True, listen=lambda _: False)
+        fk.run(plan.runs[0].experiment, plan.runs[0].folder.path, resume=True, callbacks=[Until(0)])
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, error = process.communicate(timeout=120)
     assert process.returncode == 130, error
     assert error.count("Finishing this round") == 1
     assert "Stopped and saved. Go on with: fedkin run --resume here" in error
     assert "Traceback" not in error
-    for arm in plan.arms:
-        last = max(arm.folder.glob("checkpoints/*.json"))
-        assert int(last.stem.removeprefix("round-")) == Run(arm.folder).rounds()[-1]["round"]
+    for one in plan.runs:
+        last = one.folder.checkpoints()[0]
+        assert int(last.stem.removeprefix("round-")) == one.run.reached
 
 
 def test_no_process_outlives_its_command(tmp_path: Path, started: Started) -> None:
@@ -210,10 +216,11 @@ def running(process: int) -> bool:
 
 def test_what_was_handed_over_in_python_stays_in_its_process(tmp_path: Path, federate) -> None:
     base = fk.Experiment(fk.methods.fedavg(), federate((4, 5, 6)), rounds=2, threads=1)
-    plan = compare.arms(base, [fk.methods.fedavg(), fk.methods.local()], [0], tmp_path)
+    both = [base, replace(base, method=fk.methods.local())]
+    plan = planned(both, [0], CommandFolder(tmp_path))
     said: list[str] = []
-    assert jobs.play(plan, 2, Loaded(), warn=said.append)
-    assert all(arm.done for arm in plan)
+    assert jobs.play_side_by_side(plan, 2, Loaded(), warn=said.append)
+    assert all(one.done for one in plan)
     assert any("one after another" in sentence for sentence in said)
 
 
@@ -249,18 +256,18 @@ def test_every_warning_is_said_once(capsys) -> None:
 def test_threads_are_shared_among_jobs(
     monkeypatch: pytest.MonkeyPatch, model: str, given: int | None, number: int, threads: int
 ) -> None:
-    monkeypatch.setattr(compare, "cores", lambda: 8)
-    monkeypatch.setattr(play, "default_threads", lambda engine: 1 if engine.network.parameters < 50_000 else 4)
+    monkeypatch.setattr(plans, "cores", lambda: 8)
+    monkeypatch.setattr(setup, "default_threads", lambda network: 1 if network.parameters < 50_000 else 4)
     base = fk.Experiment(fk.methods.fedavg(), fk.Data("digits", clients=6), model, rounds=4, threads=given)
-    [settled] = compare.settled([base], Loaded(), number)
-    assert settled.threads == threads
+    [found] = settled([base], Loaded(), number)
+    assert found.threads == threads
 
 
 def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
     base = fk.Experiment(fk.methods.local(), fk.Data("digits", clients=6), rounds=4, evaluate_every=2)
-    fk.run(replace(base, threads=2), tmp_path, listen=lambda tick: tick.round < 2)
+    fk.run(replace(base, threads=2), tmp_path, callbacks=[Until(2)])
     said: list[str] = []
-    fk.run(base, tmp_path, resume=True, listen=lambda tick: tick.round < 3, warn=said.append)
+    fk.run(base, tmp_path, resume=True, callbacks=[Until(3)], warn=said.append)
     assert Run(tmp_path).experiment["resolved"]["threads"] == 2
     assert said == []
     fk.run(replace(base, threads=1), tmp_path, resume=True, warn=said.append)
@@ -268,27 +275,27 @@ def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
 
 
 def test_a_plan_remembers_its_jobs_and_threads(tmp_path: Path) -> None:
-    plan = arms(tmp_path, 3, fk.methods.local(), fk.methods.fedavg())
-    compare.write_plan(tmp_path, plan, jobs=3, preset="some")
-    stored = compare.stored_plan(tmp_path)
+    plan = runs_of(tmp_path, 3, fk.methods.local(), fk.methods.fedavg())
+    Plan(CommandFolder(tmp_path), plan, jobs=3, preset="some").write()
+    stored = stored_plan(tmp_path)
     assert (stored.jobs, stored.preset) == (3, "some")
-    assert [arm.experiment.threads for arm in stored.arms] == [1, 1]
+    assert [one.experiment.threads for one in stored.runs] == [1, 1]
     fresh = replace(plan[1].experiment, threads=None, evaluate_every=None)
-    then = {arm.experiment.method.name: arm.experiment for arm in stored.arms}
-    assert cli.chosen_before(fresh, then) == plan[1].experiment
-    assert cli.chosen_before(replace(fresh, threads=2), then).threads == 2
+    then = {one.experiment.method.name: one.experiment for one in stored.runs}
+    assert compare.chosen_before(fresh, then) == plan[1].experiment
+    assert compare.chosen_before(replace(fresh, threads=2), then).threads == 2
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])
 def test_a_bad_number_of_jobs_is_one_sentence(text: str) -> None:
     with pytest.raises(fk.BadInput, match=r"^--jobs takes a number of processes from 1, or auto"):
-        cli.jobs_of(text, 4, "cpu")
+        read.read_jobs(text, 4, "cpu")
 
 
-def test_auto_is_one_job_a_core_and_not_more_than_arms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "cores", lambda: 8)
-    assert cli.jobs_of("auto", 3, "cpu") == 3
-    assert cli.jobs_of("auto", 30, "cpu") == 8
-    assert cli.jobs_of("auto", 30, "cuda") == 1
-    assert cli.jobs_of("5", 3, "cpu") == 5
-    assert cli.jobs_of(None, 3, "cpu") is None
+def test_auto_is_one_job_a_core_and_not_more_than_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "cores", lambda: 8)
+    assert read.read_jobs("auto", 3, "cpu") == 3
+    assert read.read_jobs("auto", 30, "cpu") == 8
+    assert read.read_jobs("auto", 30, "cuda") == 1
+    assert read.read_jobs("5", 3, "cpu") == 5
+    assert read.read_jobs(None, 3, "cpu") is None

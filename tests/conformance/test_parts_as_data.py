@@ -8,10 +8,10 @@ from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import pytest
+from fedkin.describe import built, described
 from registry import BASES, KINDS, example
 
 from fedkin import BadInput
-from fedkin.describe import built, described
 from fedkin.methods import METHODS
 
 

@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 import torch
 from registry import AROUND, KINDS, METHODS, around, short, within
-from small import composed, network
+from small import composed, network, seen_round
 from torch import Tensor
 
+from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
 from fedkin.core.rng import generator
 from fedkin.engines import Plain, Simulation, Stacked
-from fedkin.parts import Collaborate, Keep, Method, Reply, Select, Sent, Task, Train
+from fedkin.messages import Reply, Sent, Task
+from fedkin.parts import Collaborate, Keep, Method, Select, Train
 from fedkin.select import Uniform
 from fedkin.train import SGD
 
@@ -111,8 +113,7 @@ def test_a_part_changes_nothing_it_is_given(name: str, opened: Any, monkeypatch:
     calls = guard(method, monkeypatch)
     engine, task, state = opened(Plain, method)
     for _ in range(2):
-        state, log = rounds.play(method, task, engine, state, True)
-        rounds.scores(method, task, engine, state, log.received)
+        state, log, _ = seen_round(method, task, engine, state)
     wanted = {"init", "__call__", "send", "slots", "begin", "step", "end"}
     assert wanted <= set(calls)
 
@@ -167,7 +168,7 @@ def test_shapes(name: str, opened: Any) -> None:
         assert 0 < method.select.share(task) <= 1
         everyone = torch.arange(N)
         receivers = everyone if method.receives == "everyone" else ids
-        current = engine.current(receivers, method.train.shared) if method.collaborate.mixes_before else None
+        current = engine.current(receivers, method.train.shared) if method.collaborate.needs.current else None
         sent, col = method.collaborate.send(state.collaborate, task, receivers, current)
         assert torch.isin(sent.ids, receivers).all()
         for message, rows in ((sent.shared, None), (sent.own, len(sent.ids))):
@@ -182,7 +183,7 @@ def test_shapes(name: str, opened: Any) -> None:
         kept, kp = method.keep(state.keep, task, sent, reply, t, generator(0, "keep", t))
         assert kept.shape == (len(ids),)
         assert ((kept >= 0) & (kept <= 1)).all()
-        if method.collaborate.listens:
+        if method.collaborate.gives.replies:
             col = method.collaborate.receive(col, task, sent, reply, kept)
         after = method.collaborate.model(col)
         if after is not None:
@@ -195,7 +196,7 @@ def test_shapes(name: str, opened: Any) -> None:
             assert all(isinstance(value, int | float) for value in part.log(slot).values())
         assert {name: value.shape for name, value in tree.flat(engine.slots.values).items()} == slots
         finite(state, engine)
-        fits(rounds.judged(method, task, engine, state, everyone), task.model, N)
+        fits(evaluate.personal_models(method, task, engine, state, everyone), task.model, N)
 
 
 @pytest.mark.parametrize("name", AROUND)
@@ -211,7 +212,7 @@ def test_permuted_clients_give_permuted_results(name: str, opened: Any) -> None:
         name: value + 0.1 * torch.randn(N, *value.shape, generator=torch.Generator().manual_seed(4), dtype=value.dtype)
         for name, value in task.model.items()
     }
-    before = noise if method.collaborate.mixes_before else None
+    before = noise if method.collaborate.needs.current else None
     moved = tree.rows(noise, order) if before is not None else None
     slot, other = state.collaborate, method.collaborate.init(shaken)
     for t in (1, 2):
@@ -262,15 +263,14 @@ def test_a_method_survives_bad_rounds(name: str, opened: Any) -> None:
     engine, task, state = opened(Unreliable, method)
     for t in (1, 2, 3, 4):
         before = method.collaborate.model(state.collaborate)
-        state, log = rounds.play(method, task, engine, state, True)
+        state, log, _ = seen_round(method, task, engine, state)
         finite(state, engine)
-        rounds.scores(method, task, engine, state, log.received)
         after = method.collaborate.model(state.collaborate)
         if t == 2:
             assert log.replied == 0
-            if not method.collaborate.mixes_before:  # what is mixed before training does not wait for replies
+            if not method.collaborate.needs.current:  # what is mixed before training does not wait for replies
                 assert same(before, after)
-        if t == 3 and method.collaborate.listens:
+        if t == 3 and method.collaborate.gives.replies:
             assert log.dropped == [int(log.selected[0])]
         if t in (1, 3) and log.replied and after is not None and before is not None:
             assert not same(before, after)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fedkin.data import Data, load, picture
-from fedkin.data.scenarios import chosen
+from fedkin.data.scenarios import random_clients
 
 from .conftest import pictures
 
@@ -63,7 +63,7 @@ def test_a_run_records_who_is_irrelevant_and_resumes_only_that(fedkin, tmp_path:
     assert code == 0, err
     folder = tmp_path / "run" / "fedavg" / "seed-0"
     clients = json.loads((folder / "clients.json").read_text())
-    assert clients["irrelevant"] == chosen(10, 2, 0).tolist()
+    assert clients["irrelevant"] == random_clients(10, 2, 0).tolist()
     made = load(Data("digits", clients=10, irrelevant="flip:0.2"))
     assert clients["labels"] == picture.counts(made).tolist()
     experiment = json.loads((folder / "experiment.json").read_text())
@@ -89,7 +89,7 @@ def test_irrelevant_clients_are_marked_in_the_table_and_the_picture(fedkin, tmp_
     assert code == 0, err
     assert "2 of 10 clients are irrelevant (flip:0.2), marked *" in out
     rows = [line for line in out.splitlines() if line[:1].isdigit() and "clients" not in line]
-    assert [line.split()[1] == "*" for line in rows] == chosen(10, 2, 0).tolist()
+    assert [line.split()[1] == "*" for line in rows] == random_clients(10, 2, 0).tolist()
     assert len({len(line) for line in rows}) == 1
     drawn = (tmp_path / "digits-flip-0.2.svg").read_text()
     assert "2 of 10 clients are irrelevant (flip:0.2)" in drawn

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from fedkin.data import Data
 from fedkin.data.samples import Samples
-from fedkin.data.scenarios import chosen, odd_even
+from fedkin.data.scenarios import odd_even, random_clients
 from fedkin.errors import BadInput
 
 from .conftest import pictures
@@ -38,7 +38,7 @@ def test_odd_digits_are_learned_and_even_ones_are_not() -> None:
     assert made.classes == 5
     assert made.n == 10
     assert int(made.irrelevant.sum()) == 4
-    assert torch.equal(made.irrelevant, chosen(10, 4, 0))
+    assert torch.equal(made.irrelevant, random_clients(10, 4, 0))
     digit = made.x[:, 0, 0, 0].long() % 10
     for client, foreign in enumerate(made.irrelevant.tolist()):
         rows = made.train[client]

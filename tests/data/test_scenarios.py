@@ -13,9 +13,9 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from fedkin.data import Data, Federation, Index, load
-from fedkin.data.scenarios import chosen, flip, ood, rounded
+from fedkin.data.scenarios import flip, ood, random_clients, rounded_count
 from fedkin.errors import BadInput
-from fedkin.resume import fingerprint
+from fedkin.runs.resolve import fingerprint
 
 Federate = Callable[..., Federation]
 SIZES = tuple(range(20, 60, 2))  # 20 clients
@@ -78,7 +78,7 @@ def assert_rest_is_clean(before: Federation, after: Federation) -> None:
     [(0.1 * 10, 1), (0.25 * 10, 3), (0.24 * 10, 2), (0.01 * 10, 1), (0.145 * 100, 15), (0.4 * 500, 200), (0.9 * 3, 3)],
 )
 def test_halves_are_rounded_up_and_nothing_is_one(amount: float, number: int) -> None:
-    assert rounded(amount) == number
+    assert rounded_count(amount) == number
 
 
 @pytest.mark.parametrize(("fraction", "number"), [(0.1, 2), (0.2, 4), (0.4, 8), (0.125, 3), (0.001, 1), (0.97, 19)])
@@ -227,7 +227,7 @@ def test_a_seed_decides_who_and_what(federation: Federation) -> None:
     ):
         first, again, other = make(1), make(1), make(2)
         assert first.irrelevant is not None
-        assert torch.equal(first.irrelevant, chosen(20, 6, 1))  # the same clients, whatever they hold
+        assert torch.equal(first.irrelevant, random_clients(20, 6, 1))  # the same clients, whatever they hold
         assert torch.equal(first.x, again.x)
         assert torch.equal(first.y, again.y)
         assert not torch.equal(first.irrelevant, other.irrelevant)
@@ -272,7 +272,7 @@ def test_the_scenario_is_applied_to_any_data(tmp_path: Path) -> None:
     for data in (Data(str(table)), Data("synthetic", clients=5), Data("digits", clients=5)):
         made = load(replace(data, irrelevant="flip:0.4", seed=2))
         assert made.irrelevant is not None
-        assert made.irrelevant.tolist() == chosen(5, 2, 2).tolist()
+        assert made.irrelevant.tolist() == random_clients(5, 2, 2).tolist()
         assert made.source["irrelevant"] == "flip:0.4"
         plain = load(replace(data, seed=2))
         assert plain.irrelevant is None
@@ -281,7 +281,7 @@ def test_the_scenario_is_applied_to_any_data(tmp_path: Path) -> None:
 
 
 def test_other_truth_is_other_data(federation: Federation) -> None:
-    marks = [chosen(20, 4, seed) for seed in (0, 1)]
+    marks = [random_clients(20, 4, seed) for seed in (0, 1)]
     different = [
         federation,
         flip(federation, 0.2),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from datasets import Dataset
 
-from fedkin.data import Data, Federation, cache, datasets, hub, load
+from fedkin.data import Data, Federation, cache, datasets, load, sources
 from fedkin.data.catalogue import CATALOGUE
 from fedkin.errors import BadInput
 
@@ -28,9 +28,9 @@ def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network that is not there, without waiting for it."""
 
     def unreachable(id: str) -> None:
-        raise hub.Unreachable(f"{id}: no network")
+        raise sources.Unreachable(f"{id}: no network")
 
-    monkeypatch.setattr(hub, "_from_hub", unreachable)
+    monkeypatch.setattr(sources, "_from_hub", unreachable)
 
 
 def refusal(name: str) -> str:
@@ -117,7 +117,7 @@ class TestCache:
     def test_the_second_load_decodes_nothing(self, tiny: Build, monkeypatch: pytest.MonkeyPatch) -> None:
         tiny("ylecun/mnist", train=pictures([0, 1] * 5, 10), test=pictures([1], 10))
         first = two()
-        monkeypatch.setattr(hub, "_decoded", None)  # calling it would raise
+        monkeypatch.setattr(sources, "_decode", None)  # calling it would raise
         again = two()
         assert torch.equal(first.x, again.x)
         assert torch.equal(first.y, again.y)
@@ -187,7 +187,7 @@ class TestHub:
         assert not {entry.name: entry.offline for entry in datasets()}["mnist"]
         federation = two()
         assert asked == [("ylecun/mnist", "abc123")]
-        assert api == [hub.SECONDS]
+        assert api == [sources.SECONDS]
         assert federation.source | {"partition": ""} == {
             "kind": "hub",
             "id": "ylecun/mnist",

@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F
 from small import network
 
+from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.core import tree
-from fedkin.engines import Simulation, Stacked, simulation
+from fedkin.engines import Score, Simulation, Stacked, scoring
 from fedkin.keep import Everyone
 from fedkin.parts import Method
-from fedkin.results.record import averages
+from fedkin.runs.recorder import averages
 from fedkin.select import Uniform
 from fedkin.train import SGD
 
@@ -30,12 +31,12 @@ def models(like: dict[str, torch.Tensor], n: int) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("evaluated", [1, 150, 700, 2**24])
 def test_each_on_its_own_samples(federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, evaluated: int) -> None:
-    monkeypatch.setattr(simulation, "EVALUATED", evaluated)
+    monkeypatch.setattr(scoring, "HELD", evaluated)
     federation = federate(TRAIN, TEST)
     engine, _, _ = start(Stacked, METHOD, federation, network())
     stack = models(engine.network.model, 6)
     for ids in (torch.arange(6), torch.tensor([1, 3, 5]), torch.tensor([1])):
-        score = engine.evaluate(tree.rows(stack, ids), ids, federation.test)
+        score = engine.score(tree.rows(stack, ids), ids, "test")
         for k, client in enumerate(ids.tolist()):
             rows = federation.test[client]
             out = engine.network.logits(tree.row(stack, client), {"x": federation.x[rows]})
@@ -48,12 +49,12 @@ def test_each_on_its_own_samples(federate: Any, start: Any, monkeypatch: pytest.
 
 @pytest.mark.parametrize("evaluated", [1, 150, 2**24])
 def test_one_model_on_all(federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch, evaluated: int) -> None:
-    monkeypatch.setattr(simulation, "EVALUATED", evaluated)
+    monkeypatch.setattr(scoring, "HELD", evaluated)
     federation = federate(TRAIN, TEST)
     engine, _, _ = start(Stacked, METHOD, federation, network())
     model = tree.row(models(engine.network.model, 1), 0)
-    one = engine.evaluate_one(model, federation.test)
-    each = engine.evaluate(tree.repeated(model, 6), torch.arange(6), federation.test)
+    one = engine.score_one(model, "test")
+    each = engine.score(tree.repeated(model, 6), torch.arange(6), "test")
     assert one.correct.tolist() == each.correct.tolist()
     assert one.count.tolist() == each.count.tolist() == list(TEST)
     torch.testing.assert_close(one.loss, each.loss, rtol=1e-5, atol=1e-5)
@@ -65,7 +66,7 @@ def test_a_model_that_is_not_finite_is_never_right(federate: Any, start: Any) ->
     stack = models(engine.network.model, 6)
     stack["2.bias"][3, 0] = torch.nan
     stack["2.bias"][0, 1] = torch.inf
-    score = engine.evaluate(stack, torch.arange(6), federation.test)
+    score = engine.score(stack, torch.arange(6), "test")
     assert score.correct[[0, 3]].tolist() == [0, 0]
     assert score.correct[[2, 4, 5]].sum() > 0
 
@@ -75,7 +76,7 @@ def test_kinds(federate: Any, start: Any) -> None:
     federation = federate(TRAIN, TEST, common=11, validation=3)
     engine, task, state = start(Stacked, METHOD, federation, network())
     state, _ = rounds.play(METHOD, task, engine, state)
-    found = rounds.scores(METHOD, task, engine, state, None)
+    found = evaluate.score_models(METHOD, task, engine, state)
     assert set(found) == {"global", "post", "global/validation", "post/validation", "test"}
     assert found["global/validation"].count.tolist() == [3] * 6
     assert found["test"].count.tolist() == [11]
@@ -90,17 +91,17 @@ def test_many_clients_are_judged_in_blocks(
     """Of so many clients, or of as many as have so many bytes of models."""
     federation = federate(TRAIN, TEST)
     engine, task, state = start(Stacked, METHOD, federation, network())
-    whole = rounds.scores(METHOD, task, engine, state, None)
-    monkeypatch.setattr(rounds, name, value)
+    whole = evaluate.score_models(METHOD, task, engine, state)
+    monkeypatch.setattr(evaluate, name, value)
     sizes: list[int] = []
-    judged = rounds.judged
+    whole_of = evaluate.personal_models
 
     def counted(method: Method, task: Any, engine: Simulation, state: Any, ids: torch.Tensor) -> Any:
         sizes.append(len(ids))
-        return judged(method, task, engine, state, ids)
+        return whole_of(method, task, engine, state, ids)
 
-    monkeypatch.setattr(rounds, "judged", counted)
-    blocks = rounds.scores(METHOD, task, engine, state, None)
+    monkeypatch.setattr(evaluate, "personal_models", counted)
+    blocks = evaluate.score_models(METHOD, task, engine, state)
     assert sizes == ([1] * 6 if value == 1 else [4, 2])
     assert whole["post"].correct.tolist() == blocks["post"].correct.tolist()
     torch.testing.assert_close(whole["post"].loss, blocks["post"].loss)
@@ -108,7 +109,7 @@ def test_many_clients_are_judged_in_blocks(
 
 def test_averages() -> None:
     """macro: over clients that have samples; micro: over samples."""
-    score = simulation.Score(torch.tensor([1, 0, 9]), torch.zeros(3), torch.tensor([2, 0, 10]))
+    score = Score(torch.tensor([1, 0, 9]), torch.zeros(3), torch.tensor([2, 0, 10]))
     assert averages(score) == {"macro": pytest.approx((0.5 + 0.9) / 2), "micro": pytest.approx(10 / 12)}
-    nobody = simulation.Score(torch.zeros(2), torch.zeros(2), torch.zeros(2))
+    nobody = Score(torch.zeros(2), torch.zeros(2), torch.zeros(2))
     assert averages(nobody) == {"macro": None, "micro": None}

@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 
 import fedkin as fk
-from fedkin import cli, compare, presets
+from fedkin import presets
+from fedkin.command import cli
+from fedkin.comparison.plan import Loaded, planned
+from fedkin.comparison.sequence import play_in_sequence
 from fedkin.presets import Preset, Target, adafl
 from fedkin.presets.outcome import outcome
 from fedkin.report.formats import percent
 from fedkin.report.preset_tables import when_reached
-from fedkin.results import metrics
-from fedkin.results.record import Run
+from fedkin.runs import metrics
+from fedkin.runs.folder import CommandFolder
+from fedkin.runs.run import Run
 from fedkin.select.schedule import cost, scheduled
 
 
@@ -97,7 +101,7 @@ def test_one_command_plays_all_rows_and_sets_them_beside_the_published(command, 
     folder = tmp_path / "runs" / "tiny"
     found = json.loads((folder / "summary.json").read_text())["preset"]
     assert list(found["rows"]) == ["fast", "slow"]
-    lines = {name: [Run(folder / name / f"seed-{k}").rounds() for k in (0, 1)] for name in ("fast", "slow")}
+    lines = {name: [Run(folder / name / f"seed-{k}").rounds for k in (0, 1)] for name in ("fast", "slow")}
     curves = {
         name: [np.array([line["accuracy"]["global"]["micro"] for line in of]) for of in seeds]
         for name, seeds in lines.items()
@@ -185,7 +189,7 @@ def test_seeds_that_do_not_reach_a_target_are_counted() -> None:
 
 def test_rows_of_a_preset_may_have_different_rounds(tmp_path: Path) -> None:
     rows = [replace(row, rounds=6 + i) for i, row in enumerate(tiny().rows)]
-    plan = compare.arms_of(rows, [0], tmp_path)
-    assert compare.play(plan, compare.Loaded())
-    found = outcome(tiny(), plan)
+    plan = planned(rows, [0], CommandFolder(tmp_path))
+    assert play_in_sequence(plan, Loaded())
+    found = outcome(tiny(), {one.experiment.method.name: [one.run] for one in plan})
     assert [row["rounds"] for row in found["rows"].values()] == [6, 7]

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
@@ -20,13 +19,15 @@ from torch import Tensor
 
 import fedkin as fk
 from fedkin.data.federation import Federation, Index
-from fedkin.engines.simulation import Score
+from fedkin.engines import Score
 from fedkin.keep import Everyone
-from fedkin.parts import Keep, Method, Select, Slot
+from fedkin.log import Log, Traffic
+from fedkin.messages import Reply, Slot
+from fedkin.parts import Keep, Method, Select
 from fedkin.report import scripts
 from fedkin.report.page import SECTIONS, merged
 from fedkin.report.study import Study, studied
-from fedkin.round import Log, Traffic
+from fedkin.runs import session
 from fedkin.select import Uniform
 
 go = pytest.importorskip("plotly.graph_objects")
@@ -47,7 +48,9 @@ class Scored(Uniform):
 class Judging(Everyone):
     """A filter whose divergences, where its slot has any, are shown in pictures."""
 
-    judges = True
+    @property
+    def needs(self) -> fk.Needs:
+        return fk.Needs(replies=True)
 
     def marks(self, slot: Slot) -> dict[str, Tensor]:
         return slot
@@ -62,32 +65,37 @@ def federation(names: Sequence[str], irrelevant: Sequence[bool] | None) -> Feder
     return Federation("made up", x, y, 2, train, test, clients=tuple(names), irrelevant=truth)
 
 
-def rounds_of(
-    ids: Sequence[Any], kept: Sequence[Any], score: ByRound, divergence: ByRound, post: np.ndarray | None
-) -> Callable[..., Any]:
+def rounds_of(ids: Sequence[Any], kept: Sequence[Any], score: ByRound, divergence: ByRound) -> Callable[..., Any]:
     """A loop over these rounds, in the place of the loop that trains."""
 
     def slot(name: str, values: ByRound, r: int) -> Slot:
         return {name: torch.as_tensor(values[r])} if r in values else {}
 
-    def loop(
-        method: Method, task: Any, engine: Any, state: Any, scored: Callable[[int], bool], heard: Any, *_: Any
-    ) -> Any:
-        count = torch.full((task.n,), 10_000)
+    def loop(method: Method, task: Any, engine: Any, state: Any, watcher: Any) -> Any:
         for r, (who, far) in enumerate(zip(ids, kept, strict=True), 1):
+            selected = torch.tensor(np.asarray(who), dtype=torch.int64)
             weights = torch.tensor(np.asarray(far), dtype=torch.float32)
-            replied, m = int((~weights.isnan()).sum()), len(who)
+            reply, m = Reply(selected[~weights.isnan()], {}, {}), len(who)
+            replied = len(reply.ids)
             traffic = Traffic(replied, m, 40 * replied, 40 * m)
-            log = Log(r, torch.tensor(np.asarray(who), dtype=torch.int64), replied, weights, traffic=traffic)
             state = replace(state, round=r, select=slot("score", score, r), keep=slot("divergence", divergence, r))
-            found = {"global": torch.full((task.n,), r / len(ids))} | ({} if post is None else {"post": post})
-            accuracy = {kind: torch.as_tensor(v, dtype=torch.float64) for kind, v in found.items()}
-            scores = {kind: Score((v * count).round().long(), v, count) for kind, v in accuracy.items()}
-            if not heard(state, log, scores if scored(r) else None):
+            if not watcher.played(state, Log(r, selected, weights, traffic=traffic, reply=reply)):
                 break
         return state
 
     return loop
+
+
+def scores_of(rounds: int, post: np.ndarray | None) -> Callable[..., dict[str, Score]]:
+    """Scores in the place of those of the models: a common model that gets better, and `post`."""
+
+    def scored(method: Method, task: Any, engine: Any, state: Any, kinds: Any) -> dict[str, Score]:
+        count = torch.full((task.n,), 10_000)
+        found = {"global": torch.full((task.n,), state.round / rounds)} | ({} if post is None else {"post": post})
+        accuracy = {kind: torch.as_tensor(v, dtype=torch.float64) for kind, v in found.items()}
+        return {kind: Score((v * count).round().long(), v, count) for kind, v in accuracy.items()}
+
+    return scored
 
 
 @pytest.fixture
@@ -117,11 +125,11 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
             method = fk.methods.local()
         silent = np.nan if name == "local" else 1.0
         far = kept if kept is not None else [np.full(len(who), silent) for who in ids]
-        play = sys.modules[fk.run.__module__]
         fed = federation(names or [str(i) for i in range(n)], irrelevant)
         experiment = fk.Experiment(method, fed, model="mlr", rounds=asked or len(ids), seed=seed, evaluate_every=every)
         with monkeypatch.context() as patch:
-            patch.setattr(play, "loop", rounds_of(ids, far, score or {}, divergence or {}, post))
+            patch.setattr(session, "loop", rounds_of(ids, far, score or {}, divergence or {}))
+            patch.setattr(session, "score_models", scores_of(len(ids), post))
             fk.run(experiment, folder)
         return folder
 

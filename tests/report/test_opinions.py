@@ -122,12 +122,12 @@ def test_scores_of_different_kinds_are_each_explained(recorded: Any, shown: Any,
     for name in kinds:
         recorded(tmp_path / name / "seed-0", 2, [[0]], score={1: np.array([1.0, 2.0])}, name=name)
     study = studied(tmp_path)
-    for trial in study.trials:
-        trial.experiment["method"]["select"]["is"] = "Attention"
+    for run in study.runs:
+        run.experiment["method"]["select"]["is"] = "Attention"
     assert shown(study).words.count("1 is an even share") == 1
     study = studied(tmp_path)
     for name, kind in kinds.items():
-        study.entries[name].trials[0].experiment["method"]["select"]["is"] = kind
+        study.entries[name].runs[0].experiment["method"]["select"]["is"] = kind
     page = shown(study)
     meanings = [scale_of(kind, 2).meaning for kind in kinds.values()]
     assert len(set(meanings)) == 3

@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small import compared
 
 import fedkin as fk
-from fedkin import compare
+from fedkin.comparison.plan import with_local
 from fedkin.report import page, scripts
 from fedkin.report.charts import style
 from fedkin.report.formats import percent, points, size
 from fedkin.report.study import Study, studied
 from fedkin.report.terminal import accuracy_table
-from fedkin.report.trial import StoredRun, Trial
-from fedkin.results import metrics
-from fedkin.results.record import Run
+from fedkin.runs import metrics
+from fedkin.runs.folder import RunFolder
+from fedkin.runs.verdict import gain
 
 go = pytest.importorskip("plotly.graph_objects")
 
@@ -40,20 +41,12 @@ def federation(n: int = 8) -> fk.Federation:
     return fk.from_clients(clients, name="clinics")
 
 
-def compared(
-    folder: Path, methods: list[fk.Method], seeds: list[int], stop: tuple[str, int] | None = None, rounds: int = 4
-) -> dict[str, Any]:
-    """A comparison as the command line makes it, and its summary; with `stop` that method's seed ends after round 2,
-    and all after it are not begun."""
-    fed = federation()
-    experiment = fk.Experiment(methods[0], fed, rounds=rounds, evaluate_every=2)
-    plan = compare.arms(experiment, methods, seeds, folder)
-    compare.write_plan(folder, plan)
+def gain_of(study: Study, name: str, seed: int) -> np.ndarray:
+    return gain(*(next(run for run in study.entries[who].runs if run.seed == seed) for who in (name, "local")))
 
-    def listener(arm: compare.Arm, *_: int) -> Any:
-        return (lambda tick: tick.round < 2) if (arm.experiment.method.name, arm.experiment.seed) == stop else None
 
-    return compare.summarised(folder, plan) if compare.play(plan, fed, listener=listener) else {}
+def clinics(rounds: int = 4) -> fk.Experiment:
+    return fk.Experiment(fk.methods.fedavg(), federation(), rounds=rounds, evaluate_every=2)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +54,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     """Local, FedAvg of four a round and FedProx under a name that must be escaped; two seeds. And their summary."""
     folder = tmp_path_factory.mktemp("runs") / "trio"
     fedavg, fedprox = fk.methods.fedavg(count=4), fk.methods.fedprox(count=4)
-    return folder, compared(folder, compare.with_local([fedavg, replace(fedprox, name="<i>prox")]), [0, 1])
+    methods = with_local([fedavg, replace(fedprox, name="<i>prox")])
+    found = compared(folder, clinics(), methods, [0, 1])
+    assert found is not None
+    return folder, found.summary
 
 
 @pytest.fixture
@@ -163,7 +159,7 @@ def test_costs_are_in_client_rounds_models_and_bytes(tmp_path: Path) -> None:
     """SCAFFOLD sends a control variate beside each model: twice the traffic, the same number of client-rounds. Active
     FL sends every client a model before the first round."""
     methods = [fk.methods.fedavg(count=3), fk.methods.scaffold(count=3), fk.methods.active(fraction=3 / 8)]
-    compared(tmp_path, compare.with_local(methods), [0, 1])
+    compared(tmp_path, clinics(), with_local(methods), [0, 1])
     study = studied(tmp_path)
     text = page.page(study)
     found = cells(text, "costs")
@@ -174,7 +170,7 @@ def test_costs_are_in_client_rounds_models_and_bytes(tmp_path: Path) -> None:
     assert found["scaffold"][:5] == ["12", "24", "24", twice, twice]
     assert found["active"][:5] == ["12", "12", "20", once, size(20 * 4 * numbers)]
     assert "with scaffold more than one model a client and round" in text
-    seeds = [trial.run.summary for trial in study.entries["fedavg"].trials]
+    seeds = [run.summary for run in study.entries["fedavg"].runs]
     steady = [percent(np.mean([s["stability"][kind] for s in seeds])) for kind in ("post", "global")]
     fair = [percent(np.mean([s["fairness"]["post"][word] for s in seeds])) for word in ("std_clients", "worst10")]
     assert found["fedavg"][6:] == [*steady, *fair]
@@ -184,16 +180,17 @@ def test_costs_are_in_client_rounds_models_and_bytes(tmp_path: Path) -> None:
 
 def test_runs_of_before_have_their_client_rounds_counted(trio: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their summaries have none, and no mean of them either."""
-    new = trio.trials[0].run.summary
+    new, read = trio.runs[0].summary, RunFolder.summary
 
-    def old(run: Run) -> dict[str, Any]:
-        summary = Run(run.folder).summary
+    def old(folder: RunFolder) -> dict[str, Any]:
+        summary = read(folder)
         return summary | {"cost": {name: value for name, value in summary["cost"].items() if name != "client_rounds"}}
 
-    monkeypatch.setattr(StoredRun, "summary", property(old))
-    assert cells(page.page(trio), "costs")["fedavg"][0] == "16"
-    assert "client_rounds" not in metrics.merged([new, trio.trials[1].run.summary])["cost"]
-    assert "client-rounds" not in str(accuracy_table(metrics.merged([trio.trials[1].run.summary])).caption)
+    monkeypatch.setattr(RunFolder, "summary", old)
+    assert cells(page.page(studied(trio.folder)), "costs")["fedavg"][0] == "16"
+    before = old(trio.runs[1].folder)
+    assert "client_rounds" not in metrics.merged([new, before])["cost"]
+    assert "client-rounds" not in str(accuracy_table(metrics.merged([before])).caption)
     new["cost"]["client_rounds"] = 3
     assert str(accuracy_table(metrics.merged([new])).caption).startswith("3 client-rounds (the papers' cost); ")
 
@@ -249,7 +246,7 @@ def test_curves_are_means_over_seeds_within_their_band(trio: Study) -> None:
     data = read(trio).figures["curves"]["data"]
     traces = [t for t in data if t["meta"] == "global/micro" and t["legendgroup"] == "fedavg"]
     low, high, line = traces
-    runs = [trial.run.rounds() for trial in trio.entries["fedavg"].trials]
+    runs = [run.rounds for run in trio.entries["fedavg"].runs]
     values = np.array([[r["accuracy"]["global"]["micro"] for r in run if "accuracy" in r] for run in runs]) * 100
     assert line["x"] == [2, 4]
     np.testing.assert_allclose(line["y"], values.mean(0))
@@ -263,7 +260,7 @@ def test_curves_are_means_over_seeds_within_their_band(trio: Study) -> None:
 def test_gains_are_post_minus_local_with_names_and_sizes(trio: Study) -> None:
     found = read(trio)
     bars, dots = (found.figures[name]["data"][0] for name in ("bars-0", "sizes-0"))
-    expected = 100 * np.mean([compare.gain(trio.folder, seed, "fedavg") for seed in (0, 1)], axis=0)
+    expected = 100 * np.mean([gain_of(trio, "fedavg", seed) for seed in (0, 1)], axis=0)
     np.testing.assert_allclose(bars["y"], np.sort(expected), atol=1e-8)
     np.testing.assert_allclose(dots["y"], expected, atol=1e-8)
     fed = federation()
@@ -299,7 +296,7 @@ def test_selections_are_shares_of_rounds(trio: Study) -> None:
     found = read(trio)
     traces = {trace["name"]: trace for trace in found.figures["selected"]["data"]}
     assert set(traces) == {"fedavg", "&lt;i&gt;prox"}
-    ids = np.concatenate([np.concatenate(trial.run.selected()) for trial in trio.entries["fedavg"].trials])
+    ids = np.concatenate([np.concatenate(run.selected) for run in trio.entries["fedavg"].runs])
     np.testing.assert_allclose(traces["fedavg"]["y"], np.sort(np.bincount(ids, minlength=8))[::-1] / 8 * 100)
     assert "local: every client in every round" in found.text
     assert "A client trains in 50 % of the rounds here, alone in all of them." in found.text
@@ -343,8 +340,8 @@ def test_verdicts_of_older_runs_are_not_repeated(trio: Study) -> None:
 
 
 def test_a_partial_comparison_says_so(tmp_path: Path) -> None:
-    methods = compare.with_local([fk.methods.fedavg(count=3), fk.methods.fedprox(count=3)])
-    compared(tmp_path, methods, [0, 1], stop=("fedprox", 0))
+    methods = with_local([fk.methods.fedavg(count=3), fk.methods.fedprox(count=3)])
+    compared(tmp_path, clinics(), methods, [0, 1], stop=("fedprox", 0))
     with open(tmp_path / "fedprox" / "seed-0" / "rounds.jsonl", "a") as file:
         file.write('{"round": 3, "sel')  # a run that was killed while it wrote
     found = read(tmp_path)
@@ -360,13 +357,13 @@ def test_a_partial_comparison_says_so(tmp_path: Path) -> None:
 
 
 def test_some_seeds_of_a_method(trio: Study) -> None:
-    vars(trio.entries["fedavg"].trials[1])["summary"] = None  # as if it had none
+    vars(trio.entries["fedavg"].runs[1])["finished"] = False  # as if it had none
     verdicts(trio, others="better")
     found = read(trio)
     assert "1 of 2 seeds" in found.text
     assert "fedavg seed 1 (round 4 of 4)" in found.text
     assert not any(a.get("class") == "win" for _, a in found.tags)
-    expected = np.sort(100 * compare.gain(trio.folder, 0, "fedavg"))
+    expected = np.sort(100 * gain_of(trio, "fedavg", 0))
     np.testing.assert_allclose(found.figures["bars-0"]["data"][0]["y"], expected, atol=1e-8)
 
 
@@ -401,7 +398,7 @@ def test_local_by_itself(tmp_path: Path) -> None:
 
 
 def test_sizes_are_left_out_where_they_were_not_stored(trio: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Trial, "lists_clients", False)
+    monkeypatch.setattr(RunFolder, "clients", lambda _: {})
     found = read(trio)
     assert "bars-0" in found.figures
     assert "sizes-0" not in found.figures
@@ -417,9 +414,8 @@ def test_a_client_without_test_samples_is_left_out(tmp_path: Path) -> None:
         "b": (np.tile(x, (6, 1)), np.tile(y, 6)),
     }
     fed = fk.from_clients(clients)
-    methods = compare.with_local([fk.methods.fedavg(count=3)])
-    plan = compare.arms(fk.Experiment(methods[0], fed, rounds=2), methods, [0], tmp_path)
-    compare.play(plan, fed)
+    methods = with_local([fk.methods.fedavg(count=3)])
+    compared(tmp_path, fk.Experiment(methods[0], fed, rounds=2), methods, [0])
     found = read(tmp_path)
     assert "1 client has no test samples and is left out." in found.text
     assert len(found.figures["bars-0"]["data"][0]["y"]) == 2

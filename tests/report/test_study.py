@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedkin import compare
 from fedkin.report import page
-from fedkin.report.study import gain, studied
-from fedkin.report.trial import StoredRun
+from fedkin.report.study import studied
+from fedkin.runs.folder import RunFolder
+from fedkin.runs.verdict import gain
 
 OPENED: list[list[str]] = []  # a list for every `opened` that is under way
 
@@ -41,13 +41,13 @@ def opened(folder: Path) -> Iterator[Callable[[], Counter[str]]]:
 
 def test_each_file_is_read_once(recorded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tensors: Counter[tuple[Path, str]] = Counter()  # safetensors opens its files itself
-    pictures = StoredRun.__mro__[1].pictures
+    pictures = RunFolder.pictures
 
-    def counted(run: StoredRun, kind: str) -> Any:
-        tensors[run.folder, kind] += 1
-        return pictures(run, kind)
+    def counted(folder: RunFolder, kind: str) -> Any:
+        tensors[folder.path, kind] += 1
+        return pictures(folder, kind)
 
-    monkeypatch.setattr(StoredRun.__mro__[1], "pictures", counted)
+    monkeypatch.setattr(RunFolder, "pictures", counted)
     ids, kept = [[0, 1], [1, 2]], [[1, 0], [1, 1]]
     post = {"local": np.full(3, 0.5), "fedavg": np.array([0.25, 0.5, 1])}
     for seed in (0, 1):
@@ -70,6 +70,5 @@ def test_gains_are_those_of_the_verdict(recorded: Any, tmp_path: Path) -> None:
     for name, post in (("local", [0.5, 0.5, 0.5]), ("fedavg", [0.25, 0.5, 1.0])):
         recorded(tmp_path / name / "seed-0", 3, [range(3)], name=name, post=np.array(post), irrelevant=truth)
     study = studied(tmp_path)
-    found = gain(study.entries["fedavg"].trials[0], study.entries["local"].trials[0])
+    found = gain(study.entries["fedavg"].runs[0], study.entries["local"].runs[0])
     np.testing.assert_array_equal(found, [-0.25, np.nan, 0.5])
-    np.testing.assert_array_equal(found, compare.gain(tmp_path, 0, "fedavg"))

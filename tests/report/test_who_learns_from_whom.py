@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small import compared
 
 import fedkin as fk
-from fedkin import compare
-from fedkin.parts import Kin
+from fedkin.comparison.plan import with_local
+from fedkin.messages import Kin
 from fedkin.report.findings import kin_stored
 from fedkin.report.findings.kin import Kinship, alike, kinship
 from fedkin.report.findings.kin_meaning import facts, sentences
 from fedkin.report.findings.kin_stored import NOTHING, PANELS, STEPS, StoredKin, stored_kin
 from fedkin.report.sections.who_learns_from_whom import ramp
 from fedkin.report.study import Study, studied
-from fedkin.report.trial import StoredRun
+from fedkin.runs.run import Run
 
 ODD = "<b>&\"ward' 7</b></script>"
 N, CLASSES = 8, 3
@@ -41,14 +42,9 @@ def federation() -> fk.Federation:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """FedMCSA of five clients a round with two layers, FedAvg and Local beside it; two seeds."""
     folder = tmp_path_factory.mktemp("runs") / "pair"
-    methods = compare.with_local([fk.methods.fedmcsa(count=5), fk.methods.fedavg(count=5)])
-    fed = federation()
-    plan = compare.arms(
-        fk.Experiment(methods[0], fed, model="dnn:6", rounds=6, evaluate_every=2), methods, [3, 4], folder
-    )
-    compare.write_plan(folder, plan)
-    assert compare.play(plan, fed)
-    compare.summarised(folder, plan)
+    methods = with_local([fk.methods.fedmcsa(count=5), fk.methods.fedavg(count=5)])
+    experiment = fk.Experiment(methods[0], federation(), model="dnn:6", rounds=6, evaluate_every=2)
+    assert compared(folder, experiment, methods, [3, 4])
     return folder
 
 
@@ -70,17 +66,17 @@ def mixtures(weights: Weights, ids: list[int], sources: list[int]) -> dict[int, 
 
 def of(pair: Study, weights: Weights, ids: list[int] | None = None) -> Kinship:
     """The clients of FedMCSA's first seed, with these weights."""
-    return Kinship(pair.entries["fedmcsa"].trials[0], mixtures(weights, ids or everyone, everyone))
+    return Kinship(pair.entries["fedmcsa"].runs[0], mixtures(weights, ids or everyone, everyone))
 
 
 @pytest.fixture
 def stores(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`stores(weights)`: what runs with mixtures have stored, from now on."""
-    own = StoredRun.kin
+    own = Run.kin
 
     def replaced(weights: Weights, ids: list[int] | None = None) -> None:
         found = mixtures(weights, ids or everyone, everyone)
-        monkeypatch.setattr(StoredRun, "kin", lambda self: found if own(self) else {})
+        monkeypatch.setattr(Run, "kin", lambda self: found if own(self) else {})
 
     return replaced
 
@@ -118,8 +114,8 @@ def test_the_page_orders_by_labels_and_says_so(pair: Study, shown: Any) -> None:
 
 
 def test_without_labels_the_order_is_by_number(pair: Study, shown: Any) -> None:
-    for trial in pair.trials:
-        del trial.clients["labels"]
+    for run in pair.runs:
+        del run.about_clients["labels"]
     page = shown(pair)
     assert page.kin["kin-0"]["order"] == everyone
     assert page.kin["kin-0"]["majority"] is None
@@ -353,7 +349,7 @@ def test_only_methods_with_mixtures_are_drawn(pair: Study, shown: Any) -> None:
 
 def test_an_unfinished_seed_is_drawn_and_called_so(made: Path, shown: Any) -> None:
     study = studied(made)
-    study.entries["fedmcsa"].trials[0].__dict__["summary"] = None  # as if it had none
+    study.entries["fedmcsa"].runs[0].__dict__["finished"] = False  # as if it had none
     assert "That seed is unfinished (round 6 of 6)." in shown(study).words
 
 

@@ -193,14 +193,14 @@ def test_a_killed_run_is_drawn_as_far_as_its_lines_go(recorded: Any, shown: Any,
     with open(tmp_path / "selected.bin", "ab") as file:
         file.write(np.array([2, 3], "<i4").tobytes())  # the next round's, of which there is no line yet
     study = studied(tmp_path)
-    assert [ids.tolist() for ids in study.trials[0].run.selected()] == IDS
+    assert [ids.tolist() for ids in study.runs[0].selected] == IDS
     page = shown(study)
     assert page.rounds["0"]["taken"][3] == [0, 0, 1, 0]
     assert "That seed is unfinished (round 4 of 6)." in page.rounds["0"]["note"]
     assert "selected" in page.figures
     (tmp_path / "rounds.jsonl").write_text("")
     study = studied(tmp_path)
-    assert study.trials[0].run.selected() == []
+    assert study.runs[0].selected == []
     assert "rounds" not in shown(study).stores
 
 

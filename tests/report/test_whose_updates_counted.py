@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 import fedkin as fk
-from fedkin.parts import Keep, Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.parts import Keep
 from fedkin.report.charts.style import COUNTED, LOST
 from fedkin.report.findings import filtering
 from fedkin.report.study import studied
@@ -131,11 +132,11 @@ def test_a_round_in_which_nobody_is_left_out(recorded: Any, shown: Any, tmp_path
     kept = [[0, 1], [1, 1], [1, 1]]
     recorded(tmp_path, 2, [[0, 1]] * 3, kept=kept, irrelevant=[False, True], every=3)
     study = studied(tmp_path)
-    del study.trials[0].lines[-1]["filter"]  # the last round of which the quality is known is the second
+    del study.runs[0].rounds[-1]["filter"]  # the last round of which the quality is known is the second
     said = "In round 2 the filter found 0 of 1 irrelevant clients (recall 0 %); it left nobody out."
     assert said in shown(study).words
     study = studied(tmp_path)
-    study.trials[0].clients.pop("irrelevant")  # a run of before: the truth is not known client by client
+    study.runs[0].about_clients.pop("irrelevant")  # a run of before: the truth is not known client by client
     assert "In the last round the filter had a recall of 0 %." in shown(study).words
 
 

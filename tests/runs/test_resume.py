@@ -15,8 +15,11 @@ import pytest
 import torch
 
 import fedkin as fk
-from fedkin.results import files, record
-from fedkin.results.record import Run
+from fedkin.runs.checkpoint import load_checkpoint
+from fedkin.runs.folder import RunFolder
+from small import Until
+from fedkin.runs import files
+from fedkin.runs.run import Run
 
 # Processes are forked from one that has imported everything, which takes seconds.
 FORKED = multiprocessing.get_context("forkserver")
@@ -51,9 +54,9 @@ def assert_same(one: Path, other: Path) -> None:
     assert without_times(Run(one).summary) == without_times(Run(other).summary)
     for path in [*one.glob("*.bin"), one / "models.safetensors"]:
         assert path.read_bytes() == (other / path.name).read_bytes(), path.name
-    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds()]  # noqa: E731
+    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds]  # noqa: E731
     assert strip(Run(one)) == strip(Run(other))
-    left, right = (record.load_checkpoint(folder, []) for folder in (one, other))
+    left, right = (load_checkpoint(RunFolder(folder), []) for folder in (one, other))
     assert left is not None
     assert right is not None
     assert left.state.round == right.state.round
@@ -92,7 +95,7 @@ def small(rounds: int, method: fk.Method | None = None) -> fk.Experiment:
 
 def test_a_run_stopped_by_its_listener_saves_and_goes_on(tmp_path: Path) -> None:
     whole = fk.run(small(40), tmp_path / "whole")
-    part = fk.run(small(40), tmp_path / "part", listen=lambda tick: tick.round < 17)
+    part = fk.run(small(40), tmp_path / "part", callbacks=[Until(17)])
     assert not part.finished
     assert not (tmp_path / "part" / "summary.json").exists()
     rest = fk.run(small(40), tmp_path / "part", resume=True)
@@ -145,7 +148,7 @@ def test_mapped_slots_resume_like_slots_in_memory(tmp_path: Path) -> None:
     inside = small(12, fk.methods.local())
     mapped = replace(inside, slot_memory=0.0)
     whole = fk.run(inside, tmp_path / "whole")
-    part = fk.run(mapped, tmp_path / "part", listen=lambda tick: tick.round < 5)
+    part = fk.run(mapped, tmp_path / "part", callbacks=[Until(5)])
     assert not part.finished
     rest = fk.run(mapped, tmp_path / "part", resume=True)
     assert rest.summary["accuracy"] == whole.summary["accuracy"]

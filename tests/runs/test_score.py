@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 import fedkin as fk
-from fedkin import round
 from fedkin.engines import Simulation
-from fedkin.play import cadence, running
-from fedkin.results.record import Run
+from fedkin.evaluate import kinds_of
+from fedkin.round import begin
+from fedkin.runs.run import Run
+from fedkin.runs.setup import engine_of, set_up
+from small import seen_round
 
 DIGITS = ["--data", "digits", "--clients", "6", "--rounds", "4", "--evaluate-every", "2"]
 
 
-def trained(experiment: fk.Experiment, monkeypatch: pytest.MonkeyPatch) -> tuple[fk.Result, int]:
+def trained(experiment: fk.Experiment, monkeypatch: pytest.MonkeyPatch) -> tuple[fk.Run, int]:
     """The result, and how many clients were trained only to be looked at."""
     looked = 0
     whole = Simulation.train
@@ -61,8 +63,7 @@ def test_what_is_not_scored_does_not_slow_the_cadence(federate) -> None:
     def every(fed: fk.Federation, score: tuple[str, ...] | None) -> int:
         method = fk.methods.fedavg(count=1, steps=1)
         experiment = fk.Experiment(method, fed, "dnn:500", rounds=1000, score=score)
-        with running(experiment, fed, None) as (engine, task, _):
-            return cadence(experiment, task, engine)
+        return set_up(experiment, fed).evaluate_every
 
     many = federate((4, 5, 6), test=3000, common=600)
     assert every(many, None) > every(many, ("global",)) > every(many, ("test",)) > 1
@@ -75,11 +76,12 @@ def test_kinds_that_a_method_has_are_those_that_are_scored(federate) -> None:
     fed = federate((4, 5, 6), common=9)
     for name in ("local", "fedavg", "fedmcsa", "fedacs", "perfedavg", "apfl", "scaffold", "pfedme_mcsa", "fedavg_mcsa"):
         method = fk.methods.named(name)
-        with running(fk.Experiment(method, fed, rounds=1, threads=1), fed, None) as (engine, task, _):
+        experiment = fk.Experiment(method, fed, rounds=1, threads=1)
+        setup = set_up(experiment, fed)
+        with engine_of(experiment, fed, setup) as engine:
             engine.prepare(method.train)
-            state, log = round.play(method, task, engine, round.begun(method, task, 0), evaluates=True)
-            found = round.scores(method, task, engine, state, log.received)
-        assert {kind.partition("-")[0] for kind in found} == set(method.kinds(common=True)), name
+            _, _, seen = seen_round(method, setup.task, engine, begin(method, setup.task))
+        assert {kind.partition("-")[0] for kind in seen.scores} == set(kinds_of(method, common=True)), name
 
 
 def test_a_run_without_post_has_its_table_and_report_and_resumes(fedkin, tmp_path: Path) -> None:
@@ -140,6 +142,6 @@ def test_score_survives_json_in_one_order() -> None:
     experiment = fk.Experiment(fk.methods.fedavg(), score=("test", "global"))
     described = json.loads(json.dumps(experiment.described()))
     assert described["score"] == ["global", "test"]
-    assert fk.Experiment.built(described).described() == described
+    assert fk.Experiment.from_json(described).described() == described
     del described["score"]
-    assert fk.Experiment.built(described).score is None, "as files have it that were written before"
+    assert fk.Experiment.from_json(described).score is None, "as files have it that were written before"

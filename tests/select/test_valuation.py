@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 
 import fedkin as fk
-from fedkin.parts import Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.select import Active
 
 DRAWS = 2500

@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from small import Until
 
-from fedkin import cli
-from fedkin.results import record
-from fedkin.results.record import Run
+from fedkin.command import cli
+from fedkin.runs.recorder import Recorder
+from fedkin.runs.run import Run
 
 QUICK = ["--data", "digits", "--clients", "6", "--rounds", "4", "--evaluate-every", "2"]
 
@@ -42,18 +43,18 @@ def test_resume_with_other_versions_warns(fedkin, tmp_path: Path) -> None:
 def test_a_full_disk_is_one_sentence_and_the_run_can_go_on(
     fedkin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = record.Recorder.append
+    whole = Recorder.append
     count = 0
 
-    def full(self: record.Recorder, name: str, content: bytes) -> None:
+    def full(self: Recorder, name: str, content: bytes) -> None:
         nonlocal count
         count += 1
         if count > 7:
-            raise OSError(28, "No space left on device", str(self.folder / name))
+            raise OSError(28, "No space left on device", str(self.folder.path / name))
         whole(self, name, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(record.Recorder, "append", full)
+        patch.setattr(Recorder, "append", full)
         outcome = fedkin("run", "fedavg", *QUICK, "--out", "here")
     assert outcome.code == 2
     assert "No space" in outcome.err
@@ -98,14 +99,13 @@ def test_resume_says_what_differs_and_changes_nothing(fedkin, tmp_path: Path) ->
 
 def test_a_stopped_extension_is_not_forgotten(fedkin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fedkin("compare", "fedavg", *QUICK, "--out", "here")
-    heard = cli.Progress.listener
+    watching = cli.Progress.watching
 
-    def stops(self, arm, number, of):  # the second arm is stopped two rounds after it went on
-        ear = heard(self, arm, number, of)
-        return (lambda tick: ear(tick) and tick.round < 6) if number == 2 else ear
+    def stops(self, one, number, of):  # the second run is stopped two rounds after it went on
+        return Until(6) if number == 2 else watching(self, one, number, of)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cli.Progress, "listener", stops)
+        patch.setattr(cli.Progress, "watching", stops)
         assert fedkin("run", "here", "--resume", "--rounds", "10").code == 130
     assert fedkin("run", "here", "--resume").code == 0
     summary = json.loads((tmp_path / "here" / "summary.json").read_text())
