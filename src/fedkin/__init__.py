@@ -11,12 +11,12 @@ from fedkin.comparison.compare import Comparison, compare
 from fedkin.core import tree
 from fedkin.data import Data, Federation, from_clients
 from fedkin.data import load as load_data
-from fedkin.descent import Descent
 from fedkin.errors import BadInput
 from fedkin.messages import Batch, Kin, Message, Model, Objective, Reply, Sent, Slot, Task, Work
 from fedkin.parts import Collaborate, Gives, Keep, Method, Needs, Part, Select, Train
 from fedkin.runs import Experiment, Run, load_run, run
 from fedkin.runs.callback import Callback, Record
+from fedkin.training import Descent
 
 __version__ = "0.1.0"
 

@@ -24,8 +24,7 @@ from torch import Tensor
 from fedkin.errors import BadInput, require
 from fedkin.fields import Rule
 from fedkin.messages import Model, Reply, Sent, Slot, Task
-from fedkin.needs import Gives, Needs
-from fedkin.part import Part, redefines
+from fedkin.part import Gives, Needs, Part, redefines
 from fedkin.training import Train
 
 __all__ = ["Collaborate", "Gives", "Keep", "Method", "Needs", "Part", "Select", "Train", "Who", "redefines"]

@@ -113,7 +113,7 @@ def test_a_part_changes_nothing_it_is_given(name: str, opened: Any, monkeypatch:
     calls = guard(method, monkeypatch)
     engine, task, state = opened(Plain, method)
     for _ in range(2):
-        state, log, _ = seen_round(method, task, engine, state)
+        state, _, _ = seen_round(method, task, engine, state)
     wanted = {"init", "__call__", "send", "slots", "begin", "step", "end"}
     assert wanted <= set(calls)
 

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
-from fedkin.descent import Descent
 from fedkin.engines import Stacked
 from fedkin.engines.network import Network, StackedObjective
 from fedkin.messages import Sent
 from fedkin.models import build
 from fedkin.train import SGD
+from fedkin.training import Descent
 
 CLIENTS, BATCH, IMAGE = 3, 4, (2, 3)
 SEQUENCES: dict[str, list[nn.Module]] = {

@@ -271,8 +271,8 @@ def test_gains_are_post_minus_local_with_names_and_sizes(trio: Study) -> None:
     few, many = expected[:2].mean() / 100, expected[-2:].mean() / 100
     assert f"has a mean gain of {points(few)} points" in found.text
     assert f"of {points(many)}. A client trains" in found.text
-    for gain, colour in zip(bars["y"], bars["marker"]["color"], strict=True):
-        assert colour == (style.BETTER if gain > 0 else style.WORSE if gain < 0 else style.SAME)
+    for each, colour in zip(bars["y"], bars["marker"]["color"], strict=True):
+        assert colour == (style.BETTER if each > 0 else style.WORSE if each < 0 else style.SAME)
     assert found.figures["bars-0"]["layout"]["yaxis"]["range"] == found.figures["bars-1"]["layout"]["yaxis"]["range"]
 
 

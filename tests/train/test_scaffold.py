@@ -13,9 +13,9 @@ from torch import Tensor
 from fedkin.collaborate import Control, Mean
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message
-from fedkin.descent import Descent
 from fedkin.messages import Reply, Task, Work
 from fedkin.train import SGD, Scaffold
+from fedkin.training import Descent
 
 from .quadratic import Quadratic, work
 

@@ -13,7 +13,7 @@ from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.errors import require
 from fedkin.messages import Sent, Slot, Task
-from fedkin.needs import Gives
+from fedkin.part import Gives
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fedkin.core.tree import Model
 from fedkin.errors import BadInput, require
 from fedkin.fields import Rule
 from fedkin.messages import Kin, Reply, Sent, Slot, Task
-from fedkin.needs import Gives, Needs
+from fedkin.part import Gives, Needs
 from fedkin.parts import Collaborate
 
 GRANULARITIES = ("layer", "tensor", "model")

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fedkin.core.tree import Model
 from fedkin.messages import Sent, Slot, Task
-from fedkin.needs import Gives
+from fedkin.part import Gives
 from fedkin.parts import Collaborate
 
 

@@ -17,12 +17,12 @@ from torch.utils._pytree import tree_map
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
-from fedkin.descent import Descent
 from fedkin.engines.batching import Pass
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import Simulation
 from fedkin.messages import Work
 from fedkin.parts import Train
+from fedkin.training import Descent
 
 
 class Stacked(Simulation):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fedkin.messages import Reply, Sent, Slot, Task
-from fedkin.needs import Needs
+from fedkin.part import Needs
 from fedkin.parts import Keep
 
 

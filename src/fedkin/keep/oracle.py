@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fedkin.errors import require
 from fedkin.messages import Reply, Sent, Slot, Task
-from fedkin.needs import Needs
+from fedkin.part import Needs
 from fedkin.parts import Keep
 
 

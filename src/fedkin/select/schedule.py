@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fedkin.errors import require
 from fedkin.fields import Rule
-from fedkin.needs import Needs
+from fedkin.part import Needs
 from fedkin.parts import Part
 
 ClientFraction = Annotated[

@@ -14,7 +14,7 @@ from fedkin.core.tree import Model
 from fedkin.errors import BadInput
 from fedkin.fields import Count, Positive, Share
 from fedkin.messages import Reply, Sent, Slot, Task
-from fedkin.needs import Needs
+from fedkin.part import Needs
 from fedkin.parts import Select
 from fedkin.select.draw import drawn
 from fedkin.select.schedule import ClientFraction, whole

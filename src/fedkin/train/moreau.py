@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
-from fedkin.descent import Descent
 from fedkin.errors import require
 from fedkin.fields import Count, NonNegative, Positive
 from fedkin.messages import Objective, Work
 from fedkin.train.sgd import SGD
+from fedkin.training import Descent
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedkin.core.tree import Message, Model
-from fedkin.descent import Descent
 from fedkin.fields import NonNegative
 from fedkin.messages import Work
-from fedkin.needs import Needs
+from fedkin.part import Needs
 from fedkin.train.sgd import SGD
+from fedkin.training import Descent
 
 
 @dataclass(frozen=True)

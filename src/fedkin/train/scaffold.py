@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from fedkin.core import tree
 from fedkin.core.tree import Message, Model
-from fedkin.descent import Descent
 from fedkin.messages import Work
 from fedkin.train.sgd import SGD
+from fedkin.training import Descent
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from typing import Literal
 from torch import Tensor
 
 from fedkin.core.tree import Message
-from fedkin.descent import Descent
 from fedkin.errors import require
 from fedkin.fields import BelowOne, Count, Fraction, NonNegative, Positive
 from fedkin.messages import Work
 from fedkin.parts import Train
+from fedkin.training import Descent
 
 
 @dataclass(frozen=True)

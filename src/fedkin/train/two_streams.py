@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from fedkin.core.tree import Batch, Message, Model
-from fedkin.descent import Descent
 from fedkin.fields import NonNegative, Positive
 from fedkin.messages import Objective, Work
 from fedkin.train.sgd import SGD
+from fedkin.training import Descent
 
 
 @dataclass(frozen=True)
