@@ -1,4 +1,4 @@
-"""What a client does: the part of a method that runs at the client (`Train`), and steps declared as data (`Descent`)."""
+"""What a client does in a round: the part that runs at the client (`Train`), and steps declared as data (`Descent`)."""
 
 from __future__ import annotations
 

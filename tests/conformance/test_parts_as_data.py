@@ -8,11 +8,11 @@ from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import pytest
-from fedkin.describe import built, described
 from registry import BASES, KINDS, example
 
 from fedkin import BadInput
 from fedkin.methods import METHODS
+from fedkin.runs.part_json import from_json, to_json
 
 
 @pytest.mark.parametrize("label", KINDS)
@@ -29,8 +29,8 @@ def test_a_part_is_frozen(label: str) -> None:
 @pytest.mark.parametrize("label", KINDS)
 def test_a_part_is_its_json(label: str) -> None:
     part = example(label)
-    text = json.dumps(described(part), allow_nan=False)
-    again = built(json.loads(text))
+    text = json.dumps(to_json(part), allow_nan=False)
+    again = from_json(json.loads(text))
     assert type(again) is type(part)
     assert again == part
     assert json.loads(text)["is"] == label
@@ -38,31 +38,31 @@ def test_a_part_is_its_json(label: str) -> None:
 
 @pytest.mark.parametrize("label", KINDS)
 def test_an_unknown_field_is_refused_with_the_nearest(label: str) -> None:
-    value = described(example(label))
+    value = to_json(example(label))
     names = [name for name in value if name != "is"]
     for name in names or ["anything"]:
         wrong = {key: inner for key, inner in value.items() if key != name} | {name + "z": 1}
         nearest = f"did you mean .*{name}" if names else "no field of"
         with pytest.raises(BadInput, match=nearest) as caught:
-            built(wrong)
+            from_json(wrong)
         assert f"'{name}z'" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_its_json(name: str) -> None:
     method = METHODS[name]()
-    assert built(json.loads(json.dumps(described(method), allow_nan=False))) == method
+    assert from_json(json.loads(json.dumps(to_json(method), allow_nan=False))) == method
     with pytest.raises(BadInput, match=r"did you mean .*collaborate"):
-        built(described(method) | {"collaborat": None})
+        from_json(to_json(method) | {"collaborat": None})
 
 
 @pytest.mark.parametrize("label", [*BASES, "Nobody", "uniform"])
 def test_what_is_no_part_is_refused(label: str) -> None:
     with pytest.raises(BadInput, match="no part called"):
-        built({"is": label})
+        from_json({"is": label})
 
 
 @pytest.mark.parametrize("label", [5, None, ["Uniform"], ":", "nowhere.at_all:Part", "json:dumps"])
 def test_what_is_no_name_of_a_part_is_refused(label: Any) -> None:
     with pytest.raises(BadInput):
-        built({"is": label})
+        from_json({"is": label})

@@ -175,10 +175,10 @@ def test_shapes(name: str, opened: Any) -> None:
             if "model" in message:
                 fits(message["model"], task.model, rows)
         trainers = everyone if method.trains == "everyone" else ids
-        reply = engine.train(method.train, sent, trainers, t, ids, method.select.asks)
+        reply = engine.train(method.train, sent, trainers, t, ids, method.select.needs.reports)
         fits(reply.upload["model"], task.model, len(ids))
         assert reply.ids.tolist() == ids.tolist()
-        assert {"size", "steps", "rate", *method.select.asks} <= set(reply.report)
+        assert {"size", "steps", "rate", *method.select.needs.reports} <= set(reply.report)
         assert all(value.shape == (len(ids),) for value in reply.report.values())
         kept, kp = method.keep(state.keep, task, sent, reply, t, generator(0, "keep", t))
         assert kept.shape == (len(ids),)

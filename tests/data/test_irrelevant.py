@@ -65,7 +65,7 @@ def test_a_run_records_who_is_irrelevant_and_resumes_only_that(fedkin, tmp_path:
     clients = json.loads((folder / "clients.json").read_text())
     assert clients["irrelevant"] == random_clients(10, 2, 0).tolist()
     made = load(Data("digits", clients=10, irrelevant="flip:0.2"))
-    assert clients["labels"] == picture.counts(made).tolist()
+    assert clients["labels"] == made.label_counts().tolist()
     experiment = json.loads((folder / "experiment.json").read_text())
     assert experiment["data"]["irrelevant"] == "flip:0.2"
     assert experiment["resolved"]["source"]["irrelevant"] == "flip:0.2"

@@ -54,7 +54,7 @@ PROTOCOL = {
     "select": ("init", "__call__", "observe"),
     "train": ("slots", "prepare", "begin", "end"),  # engines look whether a part has a step of its own
     "keep": ("init", "__call__"),
-    "collaborate": ("init", "send", "receive", "kin"),
+    "collaborate": ("init", "send", "receive"),
 }
 
 
@@ -106,4 +106,4 @@ def test_the_search_for_the_truth_finds_it(start: Callable[..., Any]) -> None:
     assert knows(engine, truth)
     assert knows(replace(task, validation={"x": truth.clone()}), truth)
     assert knows(replace(task, loss=lambda model, batch: truth.sum()), truth)
-    assert knows(replace(task, loss=engine.evaluate), truth)
+    assert knows(replace(task, loss=engine.score), truth)

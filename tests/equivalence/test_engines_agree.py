@@ -50,7 +50,7 @@ def composed(
     train: Any, collaborate: Any = None, select: Any = None, keep: Any = None, who: Any = "selected"
 ) -> Method:
     chosen = select or Uniform(count=5), train, keep or Nearer(), collaborate or Mean()
-    return Method("tried", *chosen, trains=who, receives="selected" if chosen[3].own else who)
+    return Method("tried", *chosen, trains=who, receives="selected" if chosen[3].gives.own_model else who)
 
 
 STEPS = SGD(eta=0.05, steps=5, batch=8, momentum=0.9)

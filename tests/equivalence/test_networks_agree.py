@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import fedkin as fk
 from fedkin.collaborate import Mean
 from fedkin.engines import Plain, Simulation, Stacked
-from fedkin.engines.layers import known
+from fedkin.engines.layers import supported_layers
 from fedkin.models import build
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -88,7 +88,7 @@ def test_networks(federate: Any, start: Any, name: str) -> None:
     for chunk in (1, 3, 7):
         begun = start(Stacked, method, federation, seeded(build), chunk=chunk)
         network = begun[0].network
-        assert (known(network.module, set(network.model)) is not None) == direct
+        assert (supported_layers(network.module, set(network.model)) is not None) == direct
         agree(plain, played(begun, method))
 
 

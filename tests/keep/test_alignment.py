@@ -13,6 +13,7 @@ import fedkin as fk
 from fedkin.engines import Stacked
 from fedkin.keep import Alignment, Oracle
 from fedkin.messages import Reply, Sent, Task
+from fedkin.runs import session
 
 
 def tensor(values: Any) -> Tensor:
@@ -77,13 +78,13 @@ def test_only_an_oracle_is_told(federate: Any, monkeypatch: pytest.MonkeyPatch) 
     """Whatever a part is given holds the truth only for a part that says it must be told."""
     federation = federate([6] * 8, 2, (4,), 3)
     seen: list[Task] = []
-    original = fk.round.begun
+    original = session.begin
 
-    def spied(method: fk.Method, task: Task, seed: int) -> Any:
+    def spied(method: fk.Method, task: Task) -> Any:
         seen.append(task)
-        return original(method, task, seed)
+        return original(method, task)
 
-    monkeypatch.setattr("fedkin.play.begun", spied)
+    monkeypatch.setattr(session, "begin", spied)
     for name in ("pfedre", "pfedre_aligned", "multikrum", "fedavg", "oracle"):
         fk.run(fk.Experiment(fk.methods.named(name), federation, "mlr", rounds=1))
     told = [task.irrelevant is not None for task in seen]

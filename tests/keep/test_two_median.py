@@ -10,7 +10,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fedkin.keep.relevance import two_median
+from fedkin.keep.majority import two_median
 
 
 def cost(group: list[float]) -> float:

@@ -44,7 +44,7 @@ def test_a_run_on_text_is_read_back(tmp_path: Path) -> None:
     fed = learnable(text=True)
     method = composed(SGD(eta=0.05, steps=2, batch=5, momentum=0.5))
     found = fk.run(fk.Experiment(method, fed, "lstm:6,2,4", rounds=1), tmp_path / "run")
-    module = fk.load(tmp_path / "run").model()
+    module = fk.load_run(tmp_path / "run").model()
     again: Any = build("lstm:6,2,4", (LENGTH,), CLASSES, 0, TOKENS)
     again.load_state_dict(found.models["global"])
     torch.testing.assert_close(module(fed.x), again(fed.x))

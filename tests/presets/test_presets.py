@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small import Until
 
 import fedkin as fk
 from fedkin import presets
@@ -132,18 +133,17 @@ def test_one_command_plays_all_rows_and_sets_them_beside_the_published(command, 
     assert "local" not in {path.name for path in folder.iterdir()}
 
 
-def test_a_stopped_preset_goes_on_arm_by_arm_and_ends_with_its_own_table(
+def test_a_stopped_preset_goes_on_run_by_run_and_ends_with_its_own_table(
     command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard = cli.Progress.listener
+    watching = cli.Progress.watching
 
-    def stops(self, arm, number, of):  # in the third arm
-        ear = heard(self, arm, number, of)
-        return (lambda tick: ear(tick) and tick.round < 5) if number == 3 else ear
+    def stops(self, one, number, of):  # in the third run
+        return Until(5) if number == 3 else watching(self, one, number, of)
 
     words = ("preset", "tiny", "--jobs", "1", "--rounds", "8")
     with monkeypatch.context() as patch:
-        patch.setattr(cli.Progress, "listener", stops)
+        patch.setattr(cli.Progress, "watching", stops)
         code, _, err = command(*words)
     assert code == 130
     assert f"Go on with: fedkin run --resume {Path('runs/tiny')}" in err
@@ -155,7 +155,7 @@ def test_a_stopped_preset_goes_on_arm_by_arm_and_ends_with_its_own_table(
     code, out, err = command("run", "--resume", "runs/tiny", "--json")
     assert code == 0, err
     assert json.loads(out)["preset"]["rows"]["fast"]["rounds"] == 8
-    assert first.stat().st_mtime_ns == written, "a finished arm is not run again"
+    assert first.stat().st_mtime_ns == written, "a finished run is not played again"
     code, again, err = command(*words, "--resume", "--json")
     assert code == 0, err
     assert json.loads(again) == json.loads(out)

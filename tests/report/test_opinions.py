@@ -26,7 +26,7 @@ def test_attention_is_drawn_in_even_shares_with_its_entropy(federate: Any, shown
     experiment = fk.Experiment(fk.methods.adafl(start=0.4), fed, model="mlr", rounds=6, evaluate_every=2)
     lines = fk.run(experiment, tmp_path).rounds
     page = shown(tmp_path)
-    stored = fk.load(tmp_path).marks("select", "score")
+    stored = fk.load_run(tmp_path).marks("select", "score")
     assert sorted(stored) == [2, 4, 6]
     traces = page.figures["scores-0"]["data"]
     assert len(traces) == n

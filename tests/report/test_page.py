@@ -368,7 +368,9 @@ def test_some_seeds_of_a_method(trio: Study) -> None:
 
 
 def test_a_run_of_one_method_leaves_gains_out(tmp_path: Path) -> None:
-    summary = compared(tmp_path, [fk.methods.fedavg(count=3)], [0, 1])
+    found = compared(tmp_path, clinics(), [fk.methods.fedavg(count=3)], [0, 1])
+    assert found is not None
+    summary = found.summary
     found = read(tmp_path)
     last = percent(summary["accuracy"]["post"]["macro"]["last"], summary["spread"]["post"]["macro"]["last"])
     assert found.headline == f"fedavg reaches {last} % after local training."

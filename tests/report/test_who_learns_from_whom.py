@@ -125,7 +125,7 @@ def test_without_labels_the_order_is_by_number(pair: Study, shown: Any) -> None:
 
 def test_values_are_those_of_the_first_seed(pair: Study, shown: Any) -> None:
     page = shown(pair)
-    stored = fk.load(pair.folder / "fedmcsa" / "seed-3").kin()
+    stored = fk.load_run(pair.folder / "fedmcsa" / "seed-3").kin()
     steps = page.kin["kin-0"]["steps"]
     assert [step["round"] for step in steps] == sorted(stored) == [2, 4, 6]
     for step in steps:
@@ -170,7 +170,7 @@ def test_cells_of_unselected_clients_are_blank(pair: Study, shown: Any, cells: A
     about = shown(pair).kin["kin-0"]
     step = about["steps"][1]
     found = cells(about, step, 1, all)
-    stored = fk.load(pair.folder / "fedmcsa" / "seed-3").kin()[4]
+    stored = fk.load_run(pair.folder / "fedmcsa" / "seed-3").kin()[4]
     weights, ids = stored.weights["3"].numpy(), stored.ids.tolist()
     assert found["down"] == found["across"] == (about["order"] if all else [i for i in about["order"] if i in ids])
     assert len(found["down"]) == (N if all else 5)
@@ -324,7 +324,7 @@ def test_trends_are_means_over_seeds(pair: Study, shown: Any) -> None:
     figures = shown(pair).figures
     assert {"self_weight-0", "neighbours-0"} <= figures.keys()
     assert not {"threshold-0", "self_weight-1"} & figures.keys()
-    runs = [fk.load(pair.folder / "fedmcsa" / f"seed-{seed}").rounds() for seed in (3, 4)]
+    runs = [fk.load_run(pair.folder / "fedmcsa" / f"seed-{seed}").rounds for seed in (3, 4)]
     for word in ("self_weight", "neighbours"):
         values = np.array([[x["collaborate"][word] for x in run if "collaborate" in x] for run in runs])
         *seeds, line = figures[f"{word}-0"]["data"]

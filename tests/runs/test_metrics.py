@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedkin as fk
-from fedkin.runs import metrics
+from fedkin.runs import diagnostics, metrics
 
 
 def lines(values: list[float], checks: list[float] | None = None) -> list[dict]:
@@ -85,7 +85,7 @@ def test_a_filter_by_hand() -> None:
     truth = np.array([True, True, True, False, False, False, False])
     kept = np.array([0, 0, 1, 0, 1, 1, 0.5])
     divergence = np.array([9.0, 8.0, 2.0, 7.0, 1.0, 2.0, np.nan])
-    found = metrics.filtered(truth, kept, divergence)
+    found = diagnostics.filtered(truth, kept, divergence)
     assert found["precision"] == pytest.approx(2 / 3)
     assert found["recall"] == pytest.approx(2 / 3)
     assert found["f1"] == pytest.approx(2 / 3)
@@ -95,9 +95,9 @@ def test_a_filter_by_hand() -> None:
 
 def test_a_filter_with_nothing_to_find_or_nothing_found() -> None:
     none, some = np.zeros(3, dtype=bool), np.array([True, False, False])
-    clean = metrics.filtered(none, np.array([1.0, 0.0, 1.0]), np.arange(3.0))
+    clean = diagnostics.filtered(none, np.array([1.0, 0.0, 1.0]), np.arange(3.0))
     assert clean == {"precision": 0.0, "recall": None, "f1": None, "auc": None}
-    idle = metrics.filtered(some, np.ones(3), None)
+    idle = diagnostics.filtered(some, np.ones(3), None)
     assert idle == {"precision": None, "recall": 0.0, "f1": 0.0, "auc": None}
 
 

@@ -16,7 +16,7 @@ def accuracy(module: torch.nn.Module, fed: fk.Federation, client: int) -> float:
 @pytest.mark.parametrize("method", [fk.methods.local(), fk.methods.fedmcsa(count=4), fk.methods.ditto(count=4)])
 def test_a_personal_model_is_the_one_that_was_scored(tmp_path: Path, method: fk.Method) -> None:
     result = fk.run(fk.Experiment(method, fk.Data("digits", clients=6), "dnn:8", rounds=3, evaluate_every=3), tmp_path)
-    saved = fk.load(tmp_path)
+    saved = fk.load_run(tmp_path)
     for client in range(6):
         module = saved.model(client)
         assert accuracy(module, result.federation, client) == pytest.approx(result.accuracies["post"][client])
@@ -27,7 +27,7 @@ def test_the_common_model_and_names(tmp_path: Path) -> None:
     clients = {name: (torch.randn(40, 5), torch.randint(0, 2, (40,))) for name in ("north", "south")}
     method = fk.methods.ditto(count=2)
     result = fk.run(fk.Experiment(method, fk.from_clients(clients), "mlr", rounds=2, evaluate_every=1), tmp_path)
-    saved = fk.load(tmp_path)
+    saved = fk.load_run(tmp_path)
     assert accuracy(saved.model(), result.federation, 0) == pytest.approx(result.accuracies["global"][0])
     assert torch.equal(saved.model("south")[1].weight, saved.model(1)[1].weight)
     with pytest.raises(fk.BadInput, match=r"no client called 'sout'; did you mean south"):
@@ -38,16 +38,16 @@ def test_the_common_model_and_names(tmp_path: Path) -> None:
 
 def test_what_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     with pytest.raises(fk.BadInput, match="not a run"):
-        fk.load(tmp_path)
+        fk.load_run(tmp_path)
     data = fk.Data("digits", clients=4)
     fk.run(fk.Experiment(fk.methods.fedavg(count=2), data, rounds=1), tmp_path / "one")
     with pytest.raises(fk.BadInput, match="one model for all"):
-        fk.load(tmp_path / "one").model(0)
+        fk.load_run(tmp_path / "one").model(0)
     fk.run(fk.Experiment(fk.methods.local(), data, rounds=1), tmp_path / "two")
     with pytest.raises(fk.BadInput, match="no common model"):
-        fk.load(tmp_path / "two").model()
+        fk.load_run(tmp_path / "two").model()
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
     fk.run(fk.Experiment(fk.methods.local(), data, module, rounds=1), tmp_path / "three")
     with pytest.raises(fk.BadInput, match="handed to it"):
-        fk.load(tmp_path / "three").model(0)
-    assert isinstance(fk.load(tmp_path / "three").model(0, module), torch.nn.Module)
+        fk.load_run(tmp_path / "three").model(0)
+    assert isinstance(fk.load_run(tmp_path / "three").model(0, module), torch.nn.Module)

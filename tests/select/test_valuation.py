@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from scipy import stats
+from small import Until
 
 import fedkin as fk
 from fedkin.messages import Reply, Sent, Slot, Task
@@ -88,8 +89,7 @@ def test_the_defaults_are_the_cards() -> None:
     part = fk.methods.active().select
     assert isinstance(part, Active)
     assert (part.alpha1, part.alpha2, part.alpha3) == (0.75, 0.01, 0.1)
-    assert part.surveys
-    assert part.asks == ("loss",)
+    assert part.needs == fk.Needs(replies=True, reports=("loss",), survey=True)
 
 
 def test_the_smallest_values_have_no_chance_but_the_uniform_one() -> None:
@@ -185,7 +185,7 @@ def numbers(model: Any) -> int:
 def stopped(method: fk.Method, federation: Any, folder: Path | None, rounds: int, at: int | None = None) -> fk.Result:
     experiment = fk.Experiment(method, federation, "mlr", rounds, evaluate_every=1)
     if at is not None:
-        fk.run(experiment, folder, listen=lambda tick: tick.round < at)
+        fk.run(experiment, folder, callbacks=[Until(at)])
         return fk.run(experiment, folder, resume=True)
     return fk.run(experiment, folder)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
+import numpy as np
 from torch import Tensor
 
 from fedkin.engines.engine import Score
@@ -20,8 +20,8 @@ class Record:
     rounds: int  # of the whole run
     trained: int  # clients that trained in this round
     line: dict[str, Any]
-    selected: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))  # (m,)
-    weights: Tensor = field(default_factory=lambda: torch.zeros(0))  # (m,) how far each update counted; nan: no reply
+    selected: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (m,) the ids of the clients
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (m,) how far each update counted; nan: no reply
     scores: dict[str, Score] | None = None  # by kind, on scored rounds
     kin: Kin | None = None  # who learned from whom, on the rounds whose pictures are kept
     marks: dict[str, Tensor] = field(default_factory=dict)  # what parts think of each client, on those rounds too
@@ -38,8 +38,8 @@ class Record:
         return found
 
     def brief(self) -> Record:
-        """Return the record without its tensors, for another process."""
-        return replace(self, selected=self.selected[:0], weights=self.weights[:0], scores=None, kin=None, marks={})
+        """Return the record without its tensors, for another process: a tensor would need its process to live on."""
+        return replace(self, scores=None, kin=None, marks={})
 
 
 class Callback:

@@ -31,8 +31,8 @@ class Recorder(Callback):
         for kind, score in (record.scores or {}).items():
             if len(score.count) > 1 or kind != "test":
                 self.append(accuracy_file(kind), score.accuracy.numpy().astype("<f8").tobytes())
-        self.append("selected.bin", record.selected.numpy().astype("<i4").tobytes())
-        self.append("kept.bin", record.weights.numpy().astype("<f4").tobytes())
+        self.append("selected.bin", record.selected.astype("<i4").tobytes())
+        self.append("kept.bin", record.weights.astype("<f4").tobytes())
         self.append("rounds.jsonl", (json.dumps(record.line, allow_nan=False) + "\n").encode())
 
     def append(self, name: str, content: bytes) -> None:

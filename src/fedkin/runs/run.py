@@ -14,9 +14,12 @@ from torch import nn
 from fedkin import models
 from fedkin.core import tree
 from fedkin.core.tree import Model
+from fedkin.data import load
+from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require, unknown
 from fedkin.messages import Kin
 from fedkin.runs import metrics
+from fedkin.runs.experiment import data_from_json
 from fedkin.runs.folder import CommandFolder, RunFolder
 
 if TYPE_CHECKING:
@@ -89,10 +92,15 @@ class Run:
         known = {key: value for key, value in stored.items() if isinstance(value, list) and len(value) == self.n}
         return {"names": [str(i) for i in range(self.n)]} | known
 
+    @cached_property
+    def federation(self) -> Federation:
+        """The clients and their samples. For a run that is read from its folder the data are loaded again."""
+        return load(data_from_json(self.experiment["data"]))
+
     @property
     def lists_clients(self) -> bool:
         """Whether more than the clients' number is written down."""
-        return bool(self.folder.clients())
+        return len(self.about_clients) > 1
 
     # what has come out
 

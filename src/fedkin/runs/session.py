@@ -129,6 +129,7 @@ class Session:
             "accuracies": self.history.accuracies,
             "participation": self.history.participation,
             "models": models,
+            "federation": self.federation,
         }
         return Run(None if self.place is None else self.place.path, known=known)
 
@@ -199,8 +200,8 @@ class Session:
             rounds=self.task.rounds,
             trained=self.task.n if self.method.trains == "everyone" else len(log.selected),
             line=line(log, scores, said),
-            selected=log.selected,
-            weights=log.weights,
+            selected=log.selected.numpy(),
+            weights=log.weights.numpy(),
             scores=scores,
             kin=log.sent.kin if drawn and log.sent is not None else None,
             marks=diagnostics.marks(self.method, state, log) if drawn else {},
