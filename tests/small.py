@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation
 from fedkin.keep import Everyone
 from fedkin.parts import Method, Reply, Sent, Task, Train
+from fedkin.results import record
 from fedkin.round import Log, State
 from fedkin.select import Uniform
 
@@ -62,6 +64,22 @@ def composed(train: Train, **parts: Any) -> Method:
 
 def equal(one: Model, other: Model) -> None:
     torch.testing.assert_close(dict(one), dict(other), rtol=1e-9, atol=1e-12)
+
+
+def without_times(summary: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in summary.items() if name != "time"}
+
+
+def same_runs(one: Path, other: Path) -> None:
+    """Models, records and summaries of two run folders are the same, but for the seconds they took."""
+    names = sorted(path.name for path in one.glob("*.bin"))
+    assert names == sorted(path.name for path in other.glob("*.bin"))
+    for name in ["models.safetensors", "experiment.json", *names]:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    runs = record.Run(one), record.Run(other)
+    lines = [[{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds()] for run in runs]
+    assert lines[0] == lines[1]
+    assert without_times(runs[0].summary) == without_times(runs[1].summary)
 
 
 @dataclass

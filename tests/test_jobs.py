@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from small import same_runs
 
 import fedkin as fk
 from fedkin import cli, compare, jobs, play
@@ -31,18 +32,6 @@ DIGITS = ["--data", "digits", "--clients", "6"]
 def arms(folder: Path, rounds: int, *methods: fk.Method) -> list[Arm]:
     base = fk.Experiment(methods[0], fk.Data("digits", clients=6), rounds=rounds, evaluate_every=2, threads=1)
     return compare.arms(base, list(methods), [0], folder)
-
-
-def assert_same(one: Path, other: Path) -> None:
-    """Models, records and summaries of two runs are the same, but for the seconds they took."""
-    names = sorted(path.name for path in one.glob("*.bin"))
-    assert names == sorted(path.name for path in other.glob("*.bin"))
-    for name in ["models.safetensors", "experiment.json", *names]:
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds()]  # noqa: E731
-    assert strip(Run(one)) == strip(Run(other))
-    left, right = ({k: v for k, v in Run(folder).summary.items() if k != "time"} for folder in (one, other))
-    assert left == right
 
 
 def wait(for_: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:
@@ -62,7 +51,7 @@ def test_two_jobs_give_what_one_gives(fedkin, monkeypatch: pytest.MonkeyPatch) -
     runs = sorted(path.parent.relative_to("two") for path in Path("two").glob("*/*/models.safetensors"))
     assert [str(path) for path in runs] == ["fedavg/seed-3", "fedprox/seed-3", "local/seed-3"]
     for path in runs:
-        assert_same(Path("one") / path, Path("two") / path)
+        same_runs(Path("one") / path, Path("two") / path)
         assert f"{path.parent} seed {path.name[-1]}" in said
     plans = [json.loads(Path(name, "plan.json").read_text()) for name in ("one", "two")]
     assert [plan["jobs"] for plan in plans] == [1, 2]
@@ -97,7 +86,7 @@ def test_a_killed_process_is_named_and_the_others_play_what_is_left(tmp_path: Pa
     assert jobs.play(plan, 2, Loaded(), resume=True), "one arm is left, and played in this process"
     whole = arms(tmp_path / "one", 40, fk.methods.local())
     compare.play(whole, Loaded())
-    assert_same(whole[0].folder, plan[0].folder)
+    same_runs(whole[0].folder, plan[0].folder)
 
 
 FAULTY = """
