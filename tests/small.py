@@ -110,6 +110,22 @@ def seen_round(method: Method, task: Task, engine: Simulation, state: State) -> 
     return state, log, seen
 
 
+def without_times(summary: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in summary.items() if name != "time"}
+
+
+def same_runs(one: Path, other: Path) -> None:
+    """Models, records and summaries of two run folders are the same, but for the seconds they took."""
+    names = sorted(path.name for path in one.glob("*.bin"))
+    assert names == sorted(path.name for path in other.glob("*.bin"))
+    for name in ["models.safetensors", "experiment.json", *names]:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    runs = fk.Run(one), fk.Run(other)
+    lines = [[{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds] for run in runs]
+    assert lines[0] == lines[1]
+    assert without_times(runs[0].summary) == without_times(runs[1].summary)
+
+
 @dataclass
 class Run:
     """A method on an engine; `state` is the server's."""

@@ -215,6 +215,15 @@ class TestSimilarityThreshold:
 
 
 class TestMessagePassing:
+    def test_weights_are_the_derivative_of_the_attention_function(self) -> None:
+        stack, alpha, sigma = random_stack(), 0.3, 20.0
+        psi = MessagePassing(alpha, sigma).weights(stack, torch.ones(6))["model"]
+        rows = tree.vector(stack).numpy()
+        for i in range(6):
+            others = [alpha * np.exp(-((rows[i] - rows[j]) ** 2).sum() / sigma) / sigma for j in range(6) if j != i]
+            np.testing.assert_allclose([psi[i, j] for j in range(6) if j != i], others, rtol=1e-8)
+            assert float(psi[i, i]) == pytest.approx(1 - sum(others))
+
     def test_far_apart_is_training_alone(self) -> None:
         stack = tree.mapped(lambda v: v * 1e3, random_stack())
         psi = MessagePassing().weights(stack, torch.ones(6))["model"]

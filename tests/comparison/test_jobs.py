@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from small import Until
+from small import Until, same_runs
 
 import fedkin as fk
 from fedkin.command import cli, read
@@ -39,18 +39,6 @@ def runs_of(folder: Path, rounds: int, *methods: fk.Method) -> list[Planned]:
     return planned([replace(base, method=method) for method in methods], [0], CommandFolder(folder))
 
 
-def assert_same(one: Path, other: Path) -> None:
-    """Models, records and summaries of two runs are the same, but for the seconds they took."""
-    names = sorted(path.name for path in one.glob("*.bin"))
-    assert names == sorted(path.name for path in other.glob("*.bin"))
-    for name in ["models.safetensors", "experiment.json", *names]:
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds]  # noqa: E731
-    assert strip(Run(one)) == strip(Run(other))
-    left, right = ({k: v for k, v in Run(folder).summary.items() if k != "time"} for folder in (one, other))
-    assert left == right
-
-
 def wait(for_: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:
     began = time.monotonic()
     while not for_():
@@ -68,7 +56,7 @@ def test_two_jobs_give_what_one_gives(fedkin, monkeypatch: pytest.MonkeyPatch) -
     runs = sorted(path.parent.relative_to("two") for path in Path("two").glob("*/*/models.safetensors"))
     assert [str(path) for path in runs] == ["fedavg/seed-3", "fedprox/seed-3", "local/seed-3"]
     for path in runs:
-        assert_same(Path("one") / path, Path("two") / path)
+        same_runs(Path("one") / path, Path("two") / path)
         assert f"{path.parent} seed {path.name[-1]}" in said
     plans = [json.loads(Path(name, "plan.json").read_text()) for name in ("one", "two")]
     assert [plan["jobs"] for plan in plans] == [1, 2]
@@ -103,7 +91,7 @@ def test_a_killed_process_is_named_and_the_others_play_what_is_left(tmp_path: Pa
     assert jobs.play_side_by_side(plan, 2, Loaded(), resume=True), "one run is left, and played in this process"
     whole = runs_of(tmp_path / "one", 40, fk.methods.local())
     play_in_sequence(whole, Loaded())
-    assert_same(whole[0].folder.path, plan[0].folder.path)
+    same_runs(whole[0].folder.path, plan[0].folder.path)
 
 
 FAULTY = """

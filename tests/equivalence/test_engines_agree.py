@@ -108,7 +108,9 @@ EVERY |= {"scaffold, momentum": composed(Scaffold(momentum=0.5, weight_decay=0.0
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_method_is_the_same_on_every_engine(federate: Any, start: Any, name: str) -> None:
+def test_every_method_is_the_same_on_every_engine_and_looking_changes_nothing(
+    federate: Any, start: Any, name: str
+) -> None:
     method, federation = EVERY[name], federate(SIZES, shape=(6,))
 
     def on(kind: type[Simulation], chunk: int, evaluates: bool = False) -> Any:

@@ -21,7 +21,7 @@ from fedkin import round as rounds
 from fedkin.core.rng import generator
 from fedkin.messages import Slot, Task
 from fedkin.parts import Method, Select
-from fedkin.select import Attention, Constant, Listed, Steps
+from fedkin.select import Attention, Steps
 from fedkin.select.draw import drawn
 
 TRAIN, TEST = (2, 3, 7, 11, 25, 4, 9, 6, 13, 5), (3, 1, 5, 2, 4, 0, 3, 2, 1, 3)
@@ -236,13 +236,3 @@ def test_any_base(federation: Any, start: Any, started: Any, name: str) -> None:
         wanted = attention(before.tolist(), reply.ids.tolist(), d.sum(0).sqrt().tolist(), 0.5)
         assert after.tolist() == pytest.approx(wanted, abs=1e-7)
         assert not torch.allclose(after, before, atol=1e-4)
-
-
-def test_the_variants_are_what_the_card_says() -> None:
-    assert make.adafl().select == Attention(0.9, Steps(0.1, 0.5, 5))
-    assert make.adafl().name == "adafl"
-    assert make.attn(0.3).select == Attention(0.9, Constant(0.3))
-    assert make.dyn_fedavg().select == Attention(1.0, Steps(0.1, 0.5, 5))
-    assert make.attn(0.3, base=make.fedprox()).train == make.fedprox().train
-    own = replace(make.scaffold(), select=Attention(0.7, Listed((0.1, 0.4))))
-    assert own.collaborate == make.scaffold().collaborate

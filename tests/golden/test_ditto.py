@@ -67,8 +67,6 @@ def test_rounds(checked: Any, case: str) -> None:
 @pytest.mark.parametrize("lam", [1.0, 0.1])
 def test_ditto(checked: Any, lam: float) -> None:
     method = fk.methods.ditto(lam=lam, count=3)
-    assert isinstance(method.train, TwoStreams)
     assert method.train.lam == lam
-    assert (method.trains, method.collaborate) == ("selected", Mean())
     tiny = replace(method, train=replace(method.train, steps=3, batch=4))
     checked(tiny, card, again=True)

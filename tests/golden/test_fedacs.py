@@ -128,14 +128,6 @@ def test_fedacs(checked: Any, pool: Any) -> None:
     checked(method, card, again=True)
 
 
-def test_defaults() -> None:
-    method = fk.methods.fedacs()
-    train: Any = method.train
-    assert (train.eta, train.steps, train.epochs, train.batch, train.momentum) == (0.01, None, 5, 10, 0.0)
-    assert method.collaborate == SimilarityThreshold(0.9, "selected", "model", 1.0)
-    assert method.select == Uniform(fraction=1.0)
-
-
 # the pure functions
 
 

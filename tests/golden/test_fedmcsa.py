@@ -154,34 +154,6 @@ def test_named_methods(checked: Any, name: str) -> None:
     checked(tiny(method), card, again=True)
 
 
-def test_defaults_are_the_papers() -> None:
-    method = fk.methods.fedmcsa()
-    train: Any = method.train
-    assert (train.eta, train.batch, train.steps, train.lam, train.momentum) == (0.02, 20, 20, 5.0, 0.0)
-    assert train.weight_decay == 0.0  # A-M6
-    assert method.collaborate == ComponentAttention(50.0, "layer", False)
-    assert (method.trains, method.receives, method.select) == ("everyone", "selected", Uniform(count=20))
-
-
-def test_official_is_what_the_authors_code_does() -> None:
-    """A-M12."""
-    method = fk.methods.fedmcsa(official=True)
-    train: Any = method.train
-    assert method.collaborate == ComponentAttention(50.0, "tensor", True)
-    assert (getattr(train, "lam", 0.0), train.weight_decay, method.trains) == (0.0, 1e-3, "everyone")
-
-
-def test_without_the_prox_it_is_fedavg_with_attention() -> None:
-    train: Any = fk.methods.fedavg_mcsa().train
-    assert getattr(train, "lam", 0.0) == 0.0
-    assert fk.methods.fedavg_mcsa().collaborate == ComponentAttention(50.0)
-
-
-def test_without_attention_sizes_weigh() -> None:
-    """A-M11."""
-    assert fk.methods.fedmcsa_without_mcsa().collaborate == MeanBefore("size")
-
-
 # the pure functions
 
 

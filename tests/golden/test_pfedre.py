@@ -16,12 +16,11 @@ from transcribed import CLASSES, CLOSE, FEATURES, SEED, Hand
 import fedkin as fk
 from fedkin import evaluate
 from fedkin import round as rounds
-from fedkin.collaborate import Mean
 from fedkin.core import tree
 from fedkin.keep.relevance import Relevance, UpdateDistance
 from fedkin.parts import Method
 from fedkin.select import Uniform
-from fedkin.train import SGD, TwoStreams
+from fedkin.train import SGD
 
 TRAIN, TEST = (2, 3, 7, 11, 25, 4, 9), (3, 0, 5, 9, 4, 1, 2)
 make = fk.methods
@@ -244,30 +243,6 @@ def test_the_transcription_descends_its_j(federate: Any) -> None:
             down[k][i] -= 1e-5
             assert slopes[k][i] == pytest.approx((j(up) - j(down)) / 2e-5, rel=1e-6, abs=1e-9)
     assert j(box.inverted(hand.first, goal, x, rule)) < 0.5 * j(x)
-
-
-def test_the_parts_are_the_cards() -> None:
-    made = make.pfedre()
-    assert made.name == "pfedre"
-    assert isinstance(made.select, Uniform)
-    assert made.select.share(fk.Task(9, torch.ones(9), 1, {}, lambda m, b: torch.zeros(()))) == 1.0
-    assert isinstance(made.train, TwoStreams)
-    wanted = {"eta": 0.05, "eta_v": None, "epochs": 1, "steps": None, "batch": 32, "gamma": 0.0, "batches": "same"}
-    values = made.train.values()
-    assert {name: values[name] for name in wanted} == wanted
-    assert (values["lam"], values["restart"], values["momentum"]) == (0.0, False, 0.0)
-    assert made.keep == Relevance()
-    assert Relevance() == Relevance(1, 50, 0.1, 1.0, normalise=True, literal=False, min_gap=None)
-    assert (made.collaborate, made.trains, made.receives) == (Mean(), "selected", "selected")
-    assert make.METHODS["pfedre"] is make.pfedre
-
-
-@pytest.mark.parametrize(
-    ("beta", "lam", "restart"), [("local", 0.0, False), ("finetune", 0.0, True), ("ditto", 0.4, False)]
-)
-def test_the_personal_model(beta: str, lam: float, restart: bool) -> None:
-    values = make.pfedre(beta=beta, lam=0.4).train.values()
-    assert (values["lam"], values["restart"]) == (lam, restart)
 
 
 def test_the_personal_model_alone_is_locals(federation: Any) -> None:

@@ -14,11 +14,6 @@ from transcribed import CLOSE, ROUNDS, Hand, Model, Round
 
 import fedkin as fk
 from fedkin import round as rounds
-from fedkin.collaborate import Mean
-from fedkin.collaborate.median import Median
-from fedkin.collaborate.trimmed_mean import TrimmedMean
-from fedkin.keep import Everyone
-from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.parts import Method
 from fedkin.select import Uniform
 from fedkin.train import SGD
@@ -80,15 +75,3 @@ def test_who_is_not_finite_is_removed_first(federation: Any, started: Any, case:
         found = method.collaborate.model(state.collaborate)
         assert found is not None
         assert by_hand.apart(found, server) < CLOSE
-
-
-def test_the_parts_are_the_cards() -> None:
-    assert make.krum(f=3).keep == Krum(f=3)
-    assert make.multikrum(f=3).keep == MultiKrum(f=3)
-    assert make.multikrum(f=3).collaborate == Mean(weights="uniform")
-    assert (make.trimmed_mean(trim=0.3).keep, make.trimmed_mean(trim=0.3).collaborate) == (Everyone(), TrimmedMean(0.3))
-    assert (make.median().keep, make.median().collaborate) == (Everyone(), Median())
-    assert TrimmedMean() == TrimmedMean(trim=0.1)
-    for name in ("krum", "multikrum", "trimmed_mean", "median"):
-        assert make.METHODS[name]().name == name
-        assert type(make.METHODS[name]().train) is SGD

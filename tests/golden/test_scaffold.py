@@ -104,8 +104,6 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
 
 def test_scaffold(federation: Any, started: Any) -> None:
     method = fk.methods.scaffold(count=3)
-    assert (type(method.train), method.collaborate) == (Scaffold, Control())
-    assert (method.collaborate.weights, method.collaborate.beta) == ("uniform", 1.0)
     tiny = replace(method, train=replace(method.train, steps=3, batch=4))
     played(started, tiny, federation)
 

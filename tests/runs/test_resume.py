@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from small import same_runs, without_times
 
 import fedkin as fk
 from fedkin.runs.checkpoint import load_checkpoint
@@ -46,16 +47,8 @@ def ended(process: ForkServerProcess) -> None:
     assert process.exitcode == 0
 
 
-def without_times(summary: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in summary.items() if name != "time"}
-
-
 def assert_same(one: Path, other: Path) -> None:
-    assert without_times(Run(one).summary) == without_times(Run(other).summary)
-    for path in [*one.glob("*.bin"), one / "models.safetensors"]:
-        assert path.read_bytes() == (other / path.name).read_bytes(), path.name
-    strip = lambda run: [{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds]  # noqa: E731
-    assert strip(Run(one)) == strip(Run(other))
+    same_runs(one, other)
     left, right = (load_checkpoint(RunFolder(folder), []) for folder in (one, other))
     assert left is not None
     assert right is not None

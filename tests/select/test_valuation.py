@@ -85,13 +85,6 @@ def test_the_rule_by_enumeration(part: Active, m: int) -> None:
     assert stats.chisquare([found[s] for s in sets], [DRAWS * wanted[s] for s in sets]).pvalue > 1e-3
 
 
-def test_the_defaults_are_the_cards() -> None:
-    part = fk.methods.active().select
-    assert isinstance(part, Active)
-    assert (part.alpha1, part.alpha2, part.alpha3) == (0.75, 0.01, 0.1)
-    assert part.needs == fk.Needs(replies=True, reports=("loss",), survey=True)
-
-
 def test_the_smallest_values_have_no_chance_but_the_uniform_one() -> None:
     values = [float(i) for i in range(8)]
     found = counted(Active(alpha1=0.75, alpha2=0.0, alpha3=0.0, fraction=0.25), values, draws=300)
