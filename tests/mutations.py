@@ -55,19 +55,28 @@ PARTS = [
     Mutation("prox-no-gradient", '("model", "centre", self.lam', '("model", "model", self.lam', "golden train -k prox"),
     Mutation("momentum-not-at-rest", "tree.zeros(carry[self.model])", "carry[self.model]", "golden train"),
     Mutation("rate-decay-early", "self.rate_decay ** (round - 1)", "self.rate_decay ** round", "golden train -k rate"),
-    Mutation("moreau-judged-by-w", 'return mine["theta"]', 'return mine["model"]', "golden methods -k pfedme"),
-    Mutation("ditto-restarts", 'start if self.restart else mine["personal"]', "start", "golden -k ditto"),
-    Mutation("maml-judged-by-w", "added(w, f.grad(w, batch), -self", "added(w, w, 0 * self", "golden -k perfedavg"),
-    Mutation("maml-hessian", "(a - b) / (2 * e)", "(a - b) / e", "golden -k perfedavg"),
-    Mutation("apfl-mixture", "alpha * a + (1 - alpha) * b", "(1 - alpha) * a + alpha * b", "golden -k apfl"),
-    Mutation("apfl-alpha-ascends", "alpha - rate * (slope", "alpha + rate * (slope", "golden -k apfl"),
+    Mutation("moreau-judged-by-w", 'return mine["theta"]', 'return mine["model"]', "golden train -k pfedme or moreau"),
+    Mutation(
+        "ditto-restarts", 'start if self.restart else mine["personal"]', "start", "golden train -k ditto or two_streams"
+    ),
+    Mutation(
+        "maml-judged-by-w",
+        "added(w, f.grad(w, batch), -self",
+        "added(w, w, 0 * self",
+        "golden train -k perfedavg or maml",
+    ),
+    Mutation("maml-hessian", "(a - b) / (2 * e)", "(a - b) / e", "golden train -k perfedavg or maml"),
+    Mutation("apfl-mixture", "alpha * a + (1 - alpha) * b", "(1 - alpha) * a + alpha * b", "golden train -k apfl"),
+    Mutation("apfl-alpha-ascends", "alpha - rate * (slope", "alpha + rate * (slope", "golden train -k apfl"),
     Mutation("fedmix-picks-its-own", "np.where(at < first, at, at + last - first)", "at", "golden train -k fedmix"),
     Mutation("fedmix-slope", "lam * (1 - lam) * slope", "lam * slope", "golden train -k fedmix"),
-    Mutation("scaffold-control-lost", 'added(mine["control"], change)', 'zeros(mine["control"])', "golden -k scaffold"),
-    Mutation("scaffold-server-control", "float(kept.sum()) / task.n", "1.0", "golden -k scaffold"),
+    Mutation(
+        "scaffold-control-lost", 'added(mine["control"], change)', 'zeros(mine["control"])', "golden train -k scaffold"
+    ),
+    Mutation("scaffold-server-control", "float(kept.sum()) / task.n", "1.0", "golden train -k scaffold"),
     Mutation("mean-ignores-sizes", 'kept * reply.report["size"] if', "kept if", "golden -k fedavg"),
     Mutation("median", "values[(n - 1) // 2] + values[n // 2]", "values[n // 2] + values[n // 2]", "collaborate"),
-    Mutation("trimmed-mean", "values[b : n - b]", "values[b:]", "collaborate -k robust"),
+    Mutation("trimmed-mean", "values[b : n - b]", "values[b:]", "collaborate -k robust or trimmed"),
     Mutation("fedmcsa-softmax-axis", "counted.sum(1, keepdim=True)", "counted.sum(0, keepdim=True)", "collaborate"),
     Mutation(
         "fedacs-not-strict",
@@ -79,7 +88,9 @@ PARTS = [
     Mutation("attention-alpha", "alpha * mine + (1 - alpha)", "(1 - alpha) * mine + alpha", "select -k attention"),
     Mutation("schedule-early", "(round - 1) * self.levels // rounds", "round * self.levels // rounds", "select"),
     Mutation("dismiss-at-half", '2 * counted > slot["judged"]', '2 * counted >= slot["judged"]', "select -k dismiss"),
-    Mutation("active-without-root", 'reply.report["size"].sqrt()', 'reply.report["size"]', "select -k valuation"),
+    Mutation(
+        "active-without-root", 'reply.report["size"].sqrt()', 'reply.report["size"]', "select -k valuation or active"
+    ),
     Mutation("shapley-forgets", "self.alpha * phi[reply.ids] +", "phi[reply.ids] +", "select -k shapley"),
     Mutation("krum-largest", ".cpu().argsort(stable=True)", ".cpu().argsort(stable=True, descending=True)", "keep"),
     Mutation("relevance-minority", "(0, cut) if 2 * cut >= m", "(0, cut) if 2 * cut < m", "keep -k relevance"),
@@ -108,21 +119,21 @@ ENGINES = [
         "recv-before-mixing",
         "overlaid(engine.current(everyone, train.shared), sent)",
         "engine.current(everyone, train.shared)",
-        "test_round.py parts engines -k mixing or kinds",
+        "test_round.py parts engines -k mixing or mixed or kinds",
     ),
     Mutation(
         "recv-after-training",
         "evaluate(received, everyone",
         "evaluate(engine.current(everyone, method.train.shared), everyone",
-        "test_round.py parts engines -k mixing or kinds",
+        "test_round.py parts engines -k mixing or mixed or kinds",
     ),
     Mutation(
         "unselected-upload",
         ("ids if collaborate.listens", "ids if collaborate.gives.replies"),
         ("trainers if collaborate.listens", "trainers if collaborate.gives.replies"),
-        "test_round.py parts -k everyone",
+        "test_round.py parts -k everyone or uploads",
     ),
-    Mutation("looking-trains", "round + 1, keep=False", "round + 1, keep=True", "equivalence parts -k looking"),
+    Mutation("looking-trains", "round + 1, keep=False", "round + 1, keep=True", "equivalence engines -k looking"),
     Mutation(
         "nan-uploads-count", "good &= tree.finite(model).cpu()", "good &= True", "test_round.py parts -k nonsense"
     ),
@@ -130,7 +141,12 @@ ENGINES = [
 ]
 
 RUNS = [
-    Mutation("checkpoint-no-server", 'server | {"clients": slots}', '{"keep": state.keep, "clients": slots}', RESUME),
+    Mutation(
+        "checkpoint-no-collaborate",
+        'server | {"clients": slots}',
+        '{"select": state.select, "keep": state.keep, "clients": slots}',
+        RESUME,
+    ),
     Mutation("slots-not-restored", "self.engine.slots.restore(found.slots)", "pass", RESUME),
     Mutation(
         "resume-cuts-nothing", "self.recorder.cut(found.lengths)", "self.recorder.lengths = found.lengths", RESUME
