@@ -105,7 +105,7 @@ ENGINES = [
     Mutation("padding-trained-on", "np.arange(width) < count[:, None]", "np.arange(width) <= count[:, None]", "golden"),
     Mutation("short-batch-dropped", "epochs * -(-sizes // batch)", "epochs * (sizes // batch)", "core -k batches"),
     Mutation("batch-with-repeats", "np.where(seen, last, pick)", "pick", "core -k batches"),
-    Mutation("batches-alike-for-all", '"batches", round, who', '"batches", round, 0 * who', "equivalence engines"),
+    Mutation("batches-without-seed", 'self.seed, "batches"', '0, "batches"', "equivalence engines -k seed"),
     Mutation("dropout-alike-for-all", '"dropout", round, who', '"dropout", round, 0 * who', "equivalence engines"),
     Mutation("replies-out-of-order", "whole.only(ids.argsort())", "whole", "equivalence engines"),
     Mutation(
@@ -133,7 +133,9 @@ ENGINES = [
         ("trainers if collaborate.listens", "trainers if collaborate.gives.replies"),
         "test_round.py parts -k everyone or uploads",
     ),
-    Mutation("looking-trains", "round + 1, keep=False", "round + 1, keep=True", "equivalence engines -k looking"),
+    Mutation(
+        "looking-trains", "round + 1, keep=False", "round + 1, keep=True", "test_round.py parts equivalence -k looking"
+    ),
     Mutation(
         "nan-uploads-count", "good &= tree.finite(model).cpu()", "good &= True", "test_round.py parts -k nonsense"
     ),
