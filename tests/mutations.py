@@ -1,0 +1,296 @@
+"""Small wrong changes of the source, each of which the tests must catch.
+
+    python tests/mutations.py                     try all of them
+    python tests/mutations.py --only krum median  try these
+    python tests/mutations.py --list              say where each one applies, and try none
+    python tests/mutations.py --unchanged         run the named tests on the source as it is: they must pass
+
+A mutation is found by its text, not by its place, so that it survives when lines move to other files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMIT = 600  # seconds after which the tests count as hanging
+OPTIONS = ("-x", "-n", "0", "-q", "-p", "no:cacheprovider", "--tb", "no")
+PASSED, FAILED, NOTHING_COLLECTED = 0, 1, 5  # exit codes of pytest
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A wrong change. `before` may name several ways to write the line, of which the source has one, and `after` then
+    has as many. `tests` are paths below tests/, and after -k the words of pytest's option of that name; paths that do
+    not exist are left out, and without any that exists the words are looked for in all tests."""
+
+    name: str
+    before: str | tuple[str, ...]
+    after: str | tuple[str, ...]
+    tests: str
+
+    def changes(self) -> list[tuple[str, str]]:
+        if isinstance(self.before, str) and isinstance(self.after, str):
+            return [(self.before, self.after)]
+        return list(zip(self.before, self.after, strict=True))
+
+
+RESUME = "test_resume.py -k resume and not killed"
+METRICS = "results report -k metrics"
+
+PARTS = [
+    Mutation("prox-sign", "(self.towards, -self.pull)", "(self.towards, self.pull)", "golden train -k prox"),
+    Mutation("prox-sign-plain", "model), self.pull)", "model), -self.pull)", "golden train equivalence -k prox"),
+    Mutation("prox-no-gradient", '("model", "centre", self.lam', '("model", "model", self.lam', "golden train -k prox"),
+    Mutation("momentum-not-at-rest", "tree.zeros(carry[self.model])", "carry[self.model]", "golden train"),
+    Mutation("rate-decay-early", "self.rate_decay ** (round - 1)", "self.rate_decay ** round", "golden train -k rate"),
+    Mutation("moreau-judged-by-w", 'return mine["theta"]', 'return mine["model"]', "golden train -k pfedme or moreau"),
+    Mutation(
+        "ditto-restarts", 'start if self.restart else mine["personal"]', "start", "golden train -k ditto or two_streams"
+    ),
+    Mutation(
+        "maml-judged-by-w",
+        "added(w, f.grad(w, batch), -self",
+        "added(w, w, 0 * self",
+        "golden train -k perfedavg or maml",
+    ),
+    Mutation("maml-hessian", "(a - b) / (2 * e)", "(a - b) / e", "golden train -k perfedavg or maml"),
+    Mutation("apfl-mixture", "alpha * a + (1 - alpha) * b", "(1 - alpha) * a + alpha * b", "golden train -k apfl"),
+    Mutation("apfl-alpha-ascends", "alpha - rate * (slope", "alpha + rate * (slope", "golden train -k apfl"),
+    Mutation("fedmix-picks-its-own", "np.where(at < first, at, at + last - first)", "at", "golden train -k fedmix"),
+    Mutation("fedmix-slope", "lam * (1 - lam) * slope", "lam * slope", "golden train -k fedmix"),
+    Mutation(
+        "scaffold-control-lost", 'added(mine["control"], change)', 'zeros(mine["control"])', "golden train -k scaffold"
+    ),
+    Mutation("scaffold-server-control", "float(kept.sum()) / task.n", "1.0", "golden train -k scaffold"),
+    Mutation("mean-ignores-sizes", 'kept * reply.report["size"] if', "kept if", "golden -k fedavg"),
+    Mutation("median", "values[(n - 1) // 2] + values[n // 2]", "values[n // 2] + values[n // 2]", "collaborate"),
+    Mutation("trimmed-mean", "values[b : n - b]", "values[b:]", "collaborate -k robust or trimmed"),
+    Mutation("fedmcsa-softmax-axis", "counted.sum(1, keepdim=True)", "counted.sum(0, keepdim=True)", "collaborate"),
+    Mutation(
+        "fedacs-not-strict",
+        ("(s > self.threshold(s))", "(s > delta)"),
+        ("(s >= self.threshold(s))", "(s >= delta)"),
+        "golden collaborate -k fedacs",
+    ),
+    Mutation("fedamp-derivative", "exp(-x / self.sigma) / self.sigma", "exp(-x / self.sigma)", "collaborate"),
+    Mutation("attention-alpha", "alpha * mine + (1 - alpha)", "(1 - alpha) * mine + alpha", "select -k attention"),
+    Mutation("schedule-early", "(round - 1) * self.levels // rounds", "round * self.levels // rounds", "select"),
+    Mutation("dismiss-at-half", '2 * counted > slot["judged"]', '2 * counted >= slot["judged"]', "select -k dismiss"),
+    Mutation(
+        "active-without-root", 'reply.report["size"].sqrt()', 'reply.report["size"]', "select -k valuation or active"
+    ),
+    Mutation("shapley-forgets", "self.alpha * phi[reply.ids] +", "phi[reply.ids] +", "select -k shapley"),
+    Mutation("krum-largest", ".cpu().argsort(stable=True)", ".cpu().argsort(stable=True, descending=True)", "keep"),
+    Mutation("relevance-minority", "(0, cut) if 2 * cut >= m", "(0, cut) if 2 * cut < m", "keep -k relevance"),
+    Mutation("relevance-unsorted", "dummies.double().sort(2).values", "dummies.double()", "keep -k relevance"),
+    Mutation("inversion-uphill", "steps if literal else -rate * steps", "steps if literal else rate * steps", "keep"),
+    Mutation("alignment-reversed", "1 - (updates * way)", "1 + (updates * way)", "keep -k alignment"),
+]
+
+ENGINES = [
+    Mutation("finished-client-goes-on", "sum(count > first for count in steps)", "len(steps)", "engines equivalence"),
+    Mutation("short-batch-as-full", '/ batch["weight"].sum(1, keepdim=True)', '/ batch["weight"].shape[1]', "engines"),
+    Mutation("padding-trained-on", "np.arange(width) < count[:, None]", "np.arange(width) <= count[:, None]", "golden"),
+    Mutation("short-batch-dropped", "epochs * -(-sizes // batch)", "epochs * (sizes // batch)", "core -k batches"),
+    Mutation("batch-with-repeats", "np.where(seen, last, pick)", "pick", "core -k batches"),
+    Mutation("batches-without-seed", 'self.seed, "batches"', '0, "batches"', "equivalence engines -k seed"),
+    Mutation("dropout-alike-for-all", '"dropout", round, who', '"dropout", round, 0 * who', "equivalence engines"),
+    Mutation("replies-out-of-order", "whole.only(ids.argsort())", "whole", "equivalence engines"),
+    Mutation(
+        "broken-slots-written",
+        "all(0).cpu()",
+        "all(0).cpu() | True",
+        "test_round.py engines parts -k broken or nonsense",
+    ),
+    Mutation("padding-evaluated", "(hit & live).sum(1)", "hit.sum(1)", "engines -k evaluation"),
+    Mutation(
+        "recv-before-mixing",
+        "overlaid(engine.current(everyone, train.shared), sent)",
+        "engine.current(everyone, train.shared)",
+        "test_round.py parts engines -k mixing or mixed or kinds",
+    ),
+    Mutation(
+        "recv-after-training",
+        "evaluate(received, everyone",
+        "evaluate(engine.current(everyone, method.train.shared), everyone",
+        "test_round.py parts engines -k mixing or mixed or kinds",
+    ),
+    Mutation(
+        "unselected-upload",
+        ("ids if collaborate.listens", "ids if collaborate.gives.replies"),
+        ("trainers if collaborate.listens", "trainers if collaborate.gives.replies"),
+        "test_round.py parts -k everyone or uploads",
+    ),
+    Mutation(
+        "looking-trains", "round + 1, keep=False", "round + 1, keep=True", "test_round.py parts equivalence -k looking"
+    ),
+    Mutation(
+        "nan-uploads-count", "good &= tree.finite(model).cpu()", "good &= True", "test_round.py parts -k nonsense"
+    ),
+    Mutation("downloads-once", "shared[0] * len(sent.ids) + own[0]", "shared[0] + own[0]", "test_round.py parts"),
+]
+
+RUNS = [
+    Mutation(
+        "checkpoint-no-collaborate",
+        'server | {"clients": slots}',
+        '{"select": state.select, "keep": state.keep, "clients": slots}',
+        RESUME,
+    ),
+    Mutation("slots-not-restored", "self.engine.slots.restore(found.slots)", "pass", RESUME),
+    Mutation(
+        "resume-cuts-nothing", "self.recorder.cut(found.lengths)", "self.recorder.lengths = found.lengths", RESUME
+    ),
+    Mutation("resume-repeats-a-round", 'State(about["round"], slots', 'State(about["round"] - 1, slots', RESUME),
+    Mutation(
+        "fingerprint-no-labels", "[federation.y, federation.x[::step],", "[federation.x[::step],", "data -k truth"
+    ),
+    Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
+    Mutation("half-line-believed", 'if line.endswith("\\n")', "", "results report -k partial"),
+    Mutation(
+        "last10-of-the-first", '"last10": float(np.mean(values[-10:', '"last10": float(np.mean(values[:10', METRICS
+    ),
+    Mutation("validated-by-test", "np.argmax(checks)", "np.argmax(values)", METRICS),
+    Mutation(
+        "worst-tenth-is-best", "values[: max(1, len(values) // 10)]", "values[-max(1, len(values) // 10) :]", METRICS
+    ),
+    Mutation("target-met-below", "/ WINDOW > target", "/ WINDOW >= target", METRICS),
+    Mutation(
+        "macro-is-micro",
+        "float(score.accuracy[have].mean())",
+        "float(score.correct.sum() / score.count.sum())",
+        "engines",
+    ),
+    Mutation("cost-from-round-1", "before.get(name, 0) + sum(", "sum(", "golden select train -k counted"),
+    Mutation("better-is-worse", "(gains[:, valid] > 0)", "(gains[:, valid] < 0)", "test_cli.py -k cli and compare"),
+    Mutation("irrelevant-gain", "np.where(irrelevant, np.nan, gained)", "gained", "test_observed.py -k gain"),
+    Mutation(
+        "gain-of-another-seed", 'method / f"seed-{seed}")', 'method / "seed-0")', "test_cli.py -k cli and compare"
+    ),
+    Mutation(
+        "seeds-in-one-folder",
+        'experiment.method.name / f"seed-{seed}"',
+        'experiment.method.name / "seed-0"',
+        "test_cli.py -k cli and writes",
+    ),
+    Mutation(
+        "settings-of-others", "not several or has(method, s", "True or has(method, s", "test_cli.py -k cli and settings"
+    ),
+    Mutation(
+        "local-of-another",
+        "[alone(first), *followed]",
+        "[alone(methods[-1]), *followed]",
+        "test_cli.py -k cli and training",
+    ),
+]
+
+
+def places(mutation: Mutation) -> list[tuple[Path, int, str]]:
+    """Every file and line of the source that a mutation would change, and the file's text with that one change. Line
+    breaks and indentation inside `before` do not matter."""
+    found = []
+    for before, after in mutation.changes():
+        pattern = re.compile(r"\s+".join(re.escape(word) for word in before.split()))
+        for file in sorted((ROOT / "src" / "fedkin").rglob("*.py")):
+            text = file.read_text()
+            for match in pattern.finditer(text):
+                changed = text[: match.start()] + after + text[match.end() :]
+                found.append((file.relative_to(ROOT), text.count("\n", 0, match.start()) + 1, changed))
+    return found
+
+
+def tried(folder: Path, tests: str) -> tuple[int | None, str]:
+    """Run tests in a folder: pytest's exit code (None if it does not end) and the first test that failed. Where the
+    named paths hold nothing, the words are looked for in all tests."""
+    paths, _, words = tests.partition("-k ")
+    there = [f"tests/{path}" for path in paths.split() if (folder / "tests" / path).exists()]
+    env = os.environ | {"PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
+    code, out = NOTHING_COLLECTED, "no such tests"
+    for where in [there, ["tests"]] if words else [there]:
+        command = [sys.executable, "-m", "pytest", *OPTIONS, *where, *(["-k", words.strip()] if words else [])]
+        if where and code == NOTHING_COLLECTED:
+            try:
+                done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                return None, ""
+            code, out = done.returncode, done.stdout + done.stderr
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", out, re.MULTILINE)
+    return code, failed[1] if failed else " ".join(out.split())[-200:]
+
+
+def outcome(mutation: Mutation, unchanged: bool) -> tuple[str, str]:
+    """'caught', 'survived', 'passed' or 'error', and what to say of it."""
+    found = places(mutation)
+    if len(found) != 1 and not unchanged:
+        return "error", f"its text occurs {len(found)} times in the source, not once"
+    with tempfile.TemporaryDirectory(prefix="mutation-") as name:
+        folder = Path(name)
+        for item in ("src", "tests"):
+            shutil.copytree(ROOT / item, folder / item, ignore=shutil.ignore_patterns("__pycache__"))
+        for item in ("pyproject.toml", "README.md"):
+            shutil.copy2(ROOT / item, folder / item)
+        if not unchanged:
+            (folder / found[0][0]).write_text(found[0][2])
+        code, said = tried(folder, mutation.tests)
+    if code == PASSED:
+        return ("passed" if unchanged else "survived"), mutation.tests
+    if unchanged or code not in (FAILED, None):
+        return "error", f"pytest ended with code {code}: {said}"
+    return "caught", said or f"no end within {LIMIT} s"
+
+
+def listed(mutations: list[Mutation]) -> int:
+    """Say where each mutation applies; 1 if one of them does not apply exactly once."""
+    found = {mutation.name: [f"{file}:{line}" for file, line, _ in places(mutation)] for mutation in mutations}
+    for name, lines in found.items():
+        print(f"{name:30} {', '.join(lines) or 'nowhere'}")
+    bad = sum(len(lines) != 1 for lines in found.values())
+    print(f"{len(found)} mutations, {bad} of which cannot be applied")
+    return int(bad > 0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Try small wrong changes of the source; the tests must catch each.")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these mutations")
+    parser.add_argument("--list", action="store_true", help="say where each one applies, and try none")
+    parser.add_argument("--unchanged", action="store_true", help="run the named tests on the source as it is")
+    parser.add_argument("--jobs", type=int, default=1, help="mutations tried side by side [1]")
+    asked = parser.parse_args()
+    known = {mutation.name: mutation for mutation in [*PARTS, *ENGINES, *RUNS]}
+    if missing := sorted(set(asked.only or ()) - set(known)):
+        parser.error(f"there is no mutation called {', '.join(missing)}")
+    chosen = [known[name] for name in asked.only or known]
+    if asked.list:
+        return listed(chosen)
+    if asked.unchanged:
+        chosen = list({mutation.tests: mutation for mutation in chosen}.values())
+
+    def timed(mutation: Mutation) -> tuple[str, str, float]:
+        start = time.monotonic()
+        return *outcome(mutation, asked.unchanged), time.monotonic() - start
+
+    counts: Counter[str] = Counter()
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        for mutation, (word, said, seconds) in zip(chosen, pool.map(timed, chosen), strict=True):
+            counts[word] += 1
+            print(f"{word:9} {mutation.name:30} {seconds:4.0f} s  {said}", flush=True)
+    good, bad = ("passed", "error") if asked.unchanged else ("caught", "survived")
+    errors = f", {counts['error']} could not be tried" if counts["error"] and not asked.unchanged else ""
+    print(f"{counts[good]} {good}, {counts[bad]} {bad}{errors}")
+    return int(counts[good] < len(chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
