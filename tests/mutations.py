@@ -46,8 +46,9 @@ class Mutation:
         return list(zip(self.before, self.after, strict=True))
 
 
-RESUME = "test_resume.py -k resume and not killed"
-METRICS = "results report -k metrics"
+RESUME = "runs -k resume and not killed"
+METRICS = "runs -k metrics"
+VERDICT = "runs -k verdict"
 
 PARTS = [
     Mutation("prox-sign", "(self.towards, -self.pull)", "(self.towards, self.pull)", "golden train -k prox"),
@@ -80,8 +81,8 @@ PARTS = [
     Mutation("fedmcsa-softmax-axis", "counted.sum(1, keepdim=True)", "counted.sum(0, keepdim=True)", "collaborate"),
     Mutation(
         "fedacs-not-strict",
-        ("(s > self.threshold(s))", "(s > delta)"),
-        ("(s >= self.threshold(s))", "(s >= delta)"),
+        "(s > delta)",
+        "(s >= delta)",
         "golden collaborate -k fedacs",
     ),
     Mutation("fedamp-derivative", "exp(-x / self.sigma) / self.sigma", "exp(-x / self.sigma)", "collaborate"),
@@ -106,6 +107,8 @@ ENGINES = [
     Mutation("short-batch-dropped", "epochs * -(-sizes // batch)", "epochs * (sizes // batch)", "core -k batches"),
     Mutation("batch-with-repeats", "np.where(seen, last, pick)", "pick", "core -k batches"),
     Mutation("batches-without-seed", 'self.seed, "batches"', '0, "batches"', "equivalence engines -k seed"),
+    Mutation("batches-alike-every-round", '"batches", round, who', '"batches", 1, who', "engines -k keyed"),
+    Mutation("batches-alike-for-all", '"batches", round, who', '"batches", round, 0 * who', "engines -k keyed"),
     Mutation("dropout-alike-for-all", '"dropout", round, who', '"dropout", round, 0 * who', "equivalence engines"),
     Mutation("replies-out-of-order", "whole.only(ids.argsort())", "whole", "equivalence engines"),
     Mutation(
@@ -117,20 +120,26 @@ ENGINES = [
     Mutation("padding-evaluated", "(hit & live).sum(1)", "hit.sum(1)", "engines -k evaluation"),
     Mutation(
         "recv-before-mixing",
-        "overlaid(engine.current(everyone, train.shared), sent)",
-        "engine.current(everyone, train.shared)",
+        'if "model" not in sent.own:',
+        "if True:",
         "test_round.py parts engines -k mixing or mixed or kinds",
     ),
     Mutation(
         "recv-after-training",
-        "evaluate(received, everyone",
-        "evaluate(engine.current(everyone, method.train.shared), everyone",
-        "test_round.py parts engines -k mixing or mixed or kinds",
+        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s"): trainers = everyone if '
+        'method.trains == "everyone" else ids uploads = ids if collaborate.gives.replies else ids[:0] '
+        "reply = engine.train(train, sent, trainers, r, uploads, method.needs.reports)",
+        "trainers = everyone if method.trains == 'everyone' else ids\n"
+        "    uploads = ids if collaborate.gives.replies else ids[:0]\n"
+        "    reply = engine.train(train, sent, trainers, r, uploads, method.needs.reports)\n"
+        "    log.seconds['train_s'] = 0.0\n"
+        "    if watcher is not None:\n        watcher.sent(state, sent)",
+        "test_round.py -k mixed",
     ),
     Mutation(
         "unselected-upload",
-        ("ids if collaborate.listens", "ids if collaborate.gives.replies"),
-        ("trainers if collaborate.listens", "trainers if collaborate.gives.replies"),
+        "ids if collaborate.gives.replies",
+        "trainers if collaborate.gives.replies",
         "test_round.py parts -k everyone or uploads",
     ),
     Mutation(
@@ -145,20 +154,23 @@ ENGINES = [
 RUNS = [
     Mutation(
         "checkpoint-no-collaborate",
-        'server | {"clients": slots}',
-        '{"select": state.select, "keep": state.keep, "clients": slots}',
+        "getattr(state, name) for name in SLOTS}",
+        "getattr(state, name) for name in SLOTS[:2]}",
         RESUME,
     ),
-    Mutation("slots-not-restored", "self.engine.slots.restore(found.slots)", "pass", RESUME),
+    Mutation("slots-not-restored", "self.engine.restore(found.private)", "pass", RESUME),
     Mutation(
-        "resume-cuts-nothing", "self.recorder.cut(found.lengths)", "self.recorder.lengths = found.lengths", RESUME
+        "resume-cuts-nothing",
+        "self.recorder.cut(found.lengths, found.state.round)",
+        "self.recorder.lengths = found.lengths",
+        RESUME,
     ),
-    Mutation("resume-repeats-a-round", 'State(about["round"], slots', 'State(about["round"] - 1, slots', RESUME),
+    Mutation("resume-repeats-a-round", 'State(about["round"], *', 'State(about["round"] - 1, *', RESUME),
     Mutation(
         "fingerprint-no-labels", "[federation.y, federation.x[::step],", "[federation.x[::step],", "data -k truth"
     ),
     Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
-    Mutation("half-line-believed", 'if line.endswith("\\n")', "", "results report -k partial"),
+    Mutation("half-line-believed", 'if line.endswith("\\n")', "", "report -k partial"),
     Mutation(
         "last10-of-the-first", '"last10": float(np.mean(values[-10:', '"last10": float(np.mean(values[:10', METRICS
     ),
@@ -174,26 +186,42 @@ RUNS = [
         "engines",
     ),
     Mutation("cost-from-round-1", "before.get(name, 0) + sum(", "sum(", "golden select train -k counted"),
-    Mutation("better-is-worse", "(gains[:, valid] > 0)", "(gains[:, valid] < 0)", "test_cli.py -k cli and compare"),
-    Mutation("irrelevant-gain", "np.where(irrelevant, np.nan, gained)", "gained", "test_observed.py -k gain"),
+    Mutation("better-is-worse", "(gains[:, known] > 0)", "(gains[:, known] < 0)", VERDICT),
+    Mutation("irrelevant-gain", "np.where(irrelevant, np.nan, gained)", "gained", "runs -k gain"),
     Mutation(
-        "gain-of-another-seed", 'method / f"seed-{seed}")', 'method / "seed-0")', "test_cli.py -k cli and compare"
+        "gain-of-another-seed",
+        "gain(run, runs[LOCAL][seed])",
+        "gain(run, next(iter(runs[LOCAL].values())))",
+        "comparison -k gains",
     ),
     Mutation(
         "seeds-in-one-folder",
-        'experiment.method.name / f"seed-{seed}"',
-        'experiment.method.name / "seed-0"',
-        "test_cli.py -k cli and writes",
+        'method / f"seed-{seed}")',
+        'method / "seed-0")',
+        "command comparison -k writes or gains",
     ),
-    Mutation(
-        "settings-of-others", "not several or has(method, s", "True or has(method, s", "test_cli.py -k cli and settings"
-    ),
+    Mutation("settings-of-others", "not several or has(m, path_of(s))", "True", "command -k settings"),
     Mutation(
         "local-of-another",
         "[alone(first), *followed]",
         "[alone(methods[-1]), *followed]",
-        "test_cli.py -k cli and training",
+        "command -k training",
     ),
+    Mutation("verdict-ignores-seeds", "p < LEVEL and len(set(signs.tolist())) == 1", "p < LEVEL", VERDICT),
+    Mutation("verdict-reversed", '"better" if signs[0] > 0', '"better" if signs[0] < 0', VERDICT),
+    Mutation("data-of-the-run-before", " or experiment.data != self.data", "", "comparison -k data"),
+    Mutation(
+        "cadence-of-its-own", "experiment.evaluate_every or every", "setup.evaluate_every", "comparison -k cadence"
+    ),
+    Mutation("newer-format-believed", "isinstance(found, int) and found <= FORMAT", "True", "runs -k folder"),
+    Mutation(
+        "stop-not-heard",
+        "callback.recorded(record) is not False",
+        "callback.recorded(record) or True",
+        "runs -k callback",
+    ),
+    Mutation("part-unchecked", "check_fields(self) self.check()", "self.check()", "test_fields.py"),
+    Mutation("wrapper-forgets", "return self.base.needs", "return Needs()", "test_needs.py select -k dismiss or needs"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 import fedkin as fk
+from fedkin.comparison.plan import Loaded, settled
+from fedkin.runs.setup import set_up
 
 SETTINGS: dict[str, Any] = {"rounds": 3, "seeds": 2, "evaluate_every": 1}
 
@@ -79,3 +82,19 @@ def test_own_data_and_own_modules_are_compared() -> None:
 def test_no_seed_is_refused(seeds: Any) -> None:
     with pytest.raises(fk.BadInput, match="seed"):
         fk.compare(["fedavg"], digits(), seeds=seeds)
+
+
+def test_all_methods_of_a_comparison_have_one_cadence() -> None:
+    base = fk.Experiment(fk.methods.fedavg(count=1, steps=1), digits(), "dnn:200", rounds=500)
+    experiments = [replace(base, method=method) for method in (base.method, fk.methods.local())]
+    each = [set_up(experiment, fk.load_data(digits())).evaluate_every for experiment in experiments]
+    assert each[0] > each[1]
+    assert {one.evaluate_every for one in settled(experiments, Loaded(), 1)} == {each[0]}
+
+
+def test_every_run_gets_its_own_data() -> None:
+    loaded, base = Loaded(), fk.Experiment(fk.methods.fedavg(), digits())
+    first = loaded(base)
+    assert loaded(replace(base, seed=3)) is first
+    assert loaded(replace(base, data=fk.Data("digits", clients=4))).n == 4
+    assert loaded(replace(base, data=first)) is first

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from small import SIZES, composed, equal
 
 from fedkin import round as rounds
 from fedkin.collaborate import Control, Nothing
-from fedkin.core import tree
+from fedkin.core import batches, rng, tree
 from fedkin.core.tree import Batch, Message
 from fedkin.engines import Plain, Simulation, Stacked
 from fedkin.engines.stacked import segments
@@ -40,6 +41,22 @@ def test_clients_with_the_most_steps_come_first(begin: Any) -> None:
     engine = begin(composed(SGD(**WORK))).engine
     chunks = engine.batching.chunks(SGD(**WORK), torch.arange(6), engine.chunk)
     assert [ids.tolist() for ids in chunks] == [[3, 4, 5, 2], [0, 1]]
+
+
+def test_batches_are_keyed_by_seed_round_and_client(begin: Any, federate: Any) -> None:
+    """The rows of a client are drawn from its own key, whoever is beside it; no two keys draw the same."""
+    part = SGD(steps=4, batch=3)
+    engine = begin(composed(part), federation=federate((30, 30, 30))).engine
+    drawn = []
+    for t in (1, 2):
+        work = engine.batching.planned(part, t, torch.arange(3))
+        for i in range(3):
+            key = rng.keys(engine.seed, "batches", t, np.array([i]))
+            plan = batches.planned(np.array([30]), key, t, 3, 4, None, "fresh", 1)
+            own = engine.federation.train[i]
+            assert torch.equal(work.rows[:, i], own[torch.from_numpy(plan.rows[0])])
+            drawn.append(plan.rows[0].tolist())
+    assert all(one != other for i, one in enumerate(drawn) for other in drawn[:i])
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
