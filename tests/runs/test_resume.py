@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from small import same_runs, without_times
+from small import Until, same_runs, without_times
 
 import fedkin as fk
+from fedkin.runs import files
 from fedkin.runs.checkpoint import load_checkpoint
 from fedkin.runs.folder import RunFolder
-from small import Until
-from fedkin.runs import files
 from fedkin.runs.run import Run
 
 # Processes are forked from one that has imported everything, which takes seconds.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small import seen_round
 
 import fedkin as fk
 from fedkin.engines import Simulation
@@ -14,7 +15,6 @@ from fedkin.evaluate import kinds_of
 from fedkin.round import begin
 from fedkin.runs.run import Run
 from fedkin.runs.setup import engine_of, set_up
-from small import seen_round
 
 DIGITS = ["--data", "digits", "--clients", "6", "--rounds", "4", "--evaluate-every", "2"]
 

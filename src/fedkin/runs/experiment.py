@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedkin.runs import part_json
 from fedkin.data.federation import Federation
 from fedkin.data.spec import Data
 from fedkin.engines import ENGINES
@@ -16,6 +15,7 @@ from fedkin.errors import BadInput, require, unknown
 from fedkin.evaluate import KINDS
 from fedkin.methods import named
 from fedkin.parts import Method
+from fedkin.runs import part_json
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 

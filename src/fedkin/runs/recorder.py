@@ -7,11 +7,11 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fedkin.runs.callback import Callback, Record
-from fedkin.runs.diagnostics import mean_loss
 from fedkin.engines.engine import Score
 from fedkin.log import Log
 from fedkin.messages import Kin
+from fedkin.runs.callback import Callback, Record
+from fedkin.runs.diagnostics import mean_loss
 from fedkin.runs.files import Damaged
 from fedkin.runs.folder import PICTURES, RunFolder, accuracy_file, round_of
 

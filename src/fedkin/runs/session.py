@@ -15,8 +15,6 @@ from typing import Any
 
 import torch
 
-from fedkin.runs import diagnostics
-from fedkin.runs.callback import Callback, Record
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.data import load
@@ -27,7 +25,8 @@ from fedkin.evaluate import personal_models, score_models, score_received
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
-from fedkin.runs import files
+from fedkin.runs import diagnostics, files
+from fedkin.runs.callback import Callback, Record
 from fedkin.runs.checkpoint import SLOTS, load_checkpoint, save_checkpoint
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import RunFolder

@@ -1,0 +1,64 @@
+"""Checkpoints: everything that the next round depends on, written to the disk and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fedkin.core import tree
+from fedkin.core.tree import Message
+from fedkin.errors import BadInput
+from fedkin.round import State
+from fedkin.runs.files import Damaged
+from fedkin.runs.folder import RunFolder
+from fedkin.runs.recorder import Recorder
+
+MOST = 2  # checkpoints that are kept
+SLOTS = ("select", "keep", "collaborate")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The server's state, the clients' private slots, the lengths of the run's files, and the seconds spent."""
+
+    state: State
+    private: Message
+    lengths: dict[str, int]
+    time: dict[str, float]
+
+
+def save_checkpoint(state: State, private: Message, recorder: Recorder, time: dict[str, float]) -> None:
+    """Write a checkpoint of this state into the recorder's folder."""
+    recorder.settle()
+    tensors = tree.flat({name: getattr(state, name) for name in SLOTS} | {"clients": private})
+    about = {"round": state.round, "lengths": recorder.lengths, "time": time}
+    recorder.folder.write_checkpoint(state.round, tensors, about, MOST)
+
+
+def load_checkpoint(folder: RunFolder, names: Sequence[str], warn: Callable[[str], None] = print) -> Checkpoint | None:
+    """Return the newest good checkpoint, or None if the run has none yet.
+
+    A damaged checkpoint is named, and the one before it taken. `names` is the order of the model's tensors, which a
+    file does not keep.
+    """
+    found = folder.checkpoints()
+    for path in found:
+        try:
+            about, tensors = folder.read_checkpoint(path)
+            parts = ordered(tree.nested(tensors), names)
+            state = State(about["round"], *(parts.get(name, {}) for name in SLOTS))
+            return Checkpoint(state, parts.get("clients", {}), about["lengths"], about["time"])
+        except (Damaged, KeyError, OSError) as error:
+            warn(f"The checkpoint {path.stem} is damaged ({error}); going back to the one before it.")
+    if found:
+        where = folder.path
+        raise BadInput(f"Every checkpoint in {where} is damaged, so the run cannot go on; start it anew elsewhere.")
+    return None
+
+
+def ordered(value: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the same nested dictionary with every model's tensors in the order of the model."""
+    if set(value) == set(names):
+        return {name: value[name] for name in names}
+    return {key: ordered(inner, names) if isinstance(inner, dict) else inner for key, inner in value.items()}

@@ -1,0 +1,249 @@
+"""The layout of folders on disk. No other module knows the name of a file in them.
+
+The folder of a run (`RunFolder`):
+
+    format.json          the version of this layout
+    experiment.json      the resolved experiment, with versions, engine, chunk, threads
+    clients.json         what the clients are called, their samples, and who is irrelevant where that is known
+    rounds.jsonl         a line a round; on scored rounds with the accuracies
+    kin/                 round-<r>.safetensors: who learned from whom, at most 100 scored rounds
+    marks/               round-<r>.safetensors: <part>/<name>, what a part thinks of every client; at most 100 rounds
+    selected.bin         int32: who was selected, round after round (how many: 'selected' in rounds.jsonl)
+    kept.bin             float32, aligned with selected.bin: how far each one's update counted; nan without a reply
+    accuracy-<kind>.bin  float64: a row of all clients' accuracies a scored round
+    checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
+    models.safetensors   the final models: global/<name>, personal/<name> (stacked)
+    summary.json         written when the run is done
+    .lock                empty; held while somebody is at work in the folder
+
+The folder of a command (`CommandFolder`), which plays one or more methods with one or more seeds:
+
+    format.json              the version of this layout
+    plan.json                what the command set out to do
+    <method>/seed-<k>/       one run
+    <method>/summary.json    its seeds together
+    summary.json             everything: the methods, and each against Local
+    report.html              the page
+    .lock
+
+rounds.jsonl and the arrays are only ever appended to. A checkpoint stores their lengths, so that resuming cuts them
+back to the same round.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from fedkin.errors import BadInput, require
+from fedkin.runs import files
+from fedkin.runs.files import Damaged
+
+FORMAT = 1  # folders without format.json have this layout too
+PICTURES = ("kin", "marks")  # folders of tensors by round
+
+
+def check_format(path: Path) -> None:
+    """Refuse a folder whose layout this version does not know."""
+    stored = files.read_json(path / "format.json") if (path / "format.json").exists() else {"format": FORMAT}
+    found = stored.get("format") if isinstance(stored, dict) else None
+    require(isinstance(found, int), f"{path / 'format.json'} is damaged: it does not say the format of the folder.")
+    newer = f"{path} was written by a newer fedkin (format {found}; this one reads up to {FORMAT}); update fedkin."
+    require(isinstance(found, int) and found <= FORMAT, newer)
+
+
+def write_format(path: Path) -> None:
+    files.write_json(path / "format.json", {"format": FORMAT})
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run: where its files are, and how they are read and written."""
+
+    path: Path
+
+    # state
+
+    @property
+    def begun(self) -> bool:
+        return (self.path / "experiment.json").exists()
+
+    @property
+    def played(self) -> bool:
+        """Whether any round was recorded."""
+        return (self.path / "rounds.jsonl").exists()
+
+    @property
+    def has_models(self) -> bool:
+        return (self.path / "models.safetensors").exists()
+
+    @property
+    def summarised(self) -> bool:
+        return (self.path / "summary.json").exists()
+
+    # reading
+
+    def experiment(self) -> dict[str, Any]:
+        check_format(self.path)
+        return dict(files.read_json(self.path / "experiment.json"))
+
+    def clients(self) -> dict[str, Any]:
+        """Return what clients.json says; empty where there is none."""
+        path = self.path / "clients.json"
+        return dict(files.read_json(path)) if path.exists() else {}
+
+    def summary(self) -> dict[str, Any]:
+        return dict(files.read_json(self.path / "summary.json"))
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """Return a line for each round. A last line that was cut short by a kill does not count."""
+        with open(self.path / "rounds.jsonl") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def selected(self) -> np.ndarray:
+        """Return who was selected, all rounds in one array."""
+        return np.fromfile(self.path / "selected.bin", "<i4")
+
+    def kept(self) -> np.ndarray | None:
+        """Return how far the updates counted, aligned with `selected`; None where an old version did not write it."""
+        path = self.path / "kept.bin"
+        return np.fromfile(path, "<f4") if path.exists() else None
+
+    def accuracy(self, kind: str) -> np.ndarray:
+        """Return the accuracies of all clients, all scored rounds in one array."""
+        return np.fromfile(self.path / accuracy_file(kind), "<f8")
+
+    def models(self) -> dict[str, Tensor]:
+        return files.read_tensors(self.path / "models.safetensors")
+
+    def pictures(self, kind: str) -> dict[int, dict[str, Tensor]]:
+        """Return the stored tensors of one of `PICTURES`, by round."""
+        return {round_of(path): files.read_tensors(path) for path in self.picture_files(kind)}
+
+    def picture_files(self, kind: str) -> list[Path]:
+        return sorted((self.path / kind).glob("round-*.safetensors"))
+
+    def checkpoints(self) -> list[Path]:
+        """Return the JSON files of the stored checkpoints, the newest first."""
+        return sorted((self.path / "checkpoints").glob("round-*.json"), reverse=True)
+
+    def appended(self) -> list[Path]:
+        """Return the files that grow with every round."""
+        return [*self.path.glob("*.bin"), self.path / "rounds.jsonl"]
+
+    # writing
+
+    def begin(self, experiment: dict[str, Any], clients: dict[str, Any]) -> None:
+        """Write what is known before round 1."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_format(self.path)
+        files.write_json(self.path / "clients.json", clients)
+        files.write_json(self.path / "experiment.json", experiment)
+
+    def go_on(self, experiment: dict[str, Any]) -> None:
+        """Write what is to be done now, and remove the summary of what was done before."""
+        write_format(self.path)
+        files.write_json(self.path / "experiment.json", experiment)
+        (self.path / "summary.json").unlink(missing_ok=True)
+
+    def finish(self, models: dict[str, Tensor], summary: dict[str, Any]) -> None:
+        files.write_tensors(self.path / "models.safetensors", models)
+        files.write_json(self.path / "summary.json", summary)
+
+    def append(self, name: str, content: bytes) -> None:
+        with open(self.path / name, "ab") as file:
+            file.write(content)
+
+    def draw(self, kind: str, round: int, tensors: dict[str, Tensor]) -> None:
+        """Store tensors of one of `PICTURES` for a round."""
+        (self.path / kind).mkdir(exist_ok=True)
+        files.write_tensors(self.path / kind / f"{round_name(round)}.safetensors", tensors)
+
+    def write_checkpoint(self, round: int, tensors: dict[str, Tensor], about: dict[str, Any], most: int) -> None:
+        """Write a checkpoint and remove all but the last `most`. Without its JSON file, which comes last, the tensors do
+        not count."""
+        place = self.path / "checkpoints"
+        place.mkdir(exist_ok=True)
+        total = files.write_tensors(place / f"{round_name(round)}.safetensors", tensors)
+        files.write_json(place / f"{round_name(round)}.json", about | {"checksum": total})
+        for old in self.checkpoints()[most:]:
+            old.unlink()
+            old.with_suffix(".safetensors").unlink(missing_ok=True)
+
+    def read_checkpoint(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return what a checkpoint says and its tensors; raises `Damaged` where they are not what was written."""
+        about = files.read_json(path)
+        tensors = files.read_tensors(path.with_suffix(".safetensors"), about["checksum"])
+        for name, length in about["lengths"].items():
+            if (self.path / name).stat().st_size < length:
+                raise Damaged(f"{self.path / name} is shorter than {path.name} says")
+        return about, tensors
+
+
+@dataclass(frozen=True)
+class CommandFolder:
+    """The folder of a command: several methods and seeds, a run each."""
+
+    path: Path
+
+    def run(self, method: str, seed: int) -> RunFolder:
+        return RunFolder(self.path / method / f"seed-{seed}")
+
+    def runs(self) -> list[RunFolder]:
+        """Return the runs that have begun: the folder itself, or what is in it."""
+        if RunFolder(self.path).begun:
+            return [RunFolder(self.path)]
+        return [RunFolder(path.parent) for path in sorted(self.path.glob("*/seed-*/experiment.json"))]
+
+    @staticmethod
+    def around(path: Path) -> CommandFolder:
+        """Return the command's folder, also when given that of one of its runs."""
+        return CommandFolder(path.parent.parent if RunFolder(path).begun else path)
+
+    @property
+    def planned(self) -> bool:
+        return (self.path / "plan.json").exists()
+
+    def plan(self) -> dict[str, Any]:
+        check_format(self.path)
+        plan = files.read_json(self.path / "plan.json")
+        whole = isinstance(plan, dict) and isinstance(plan.get("arms"), list) and plan["arms"]
+        if not whole:
+            where = self.path / "plan.json"
+            raise BadInput(f"{where} is damaged, so the run cannot be resumed; start it anew elsewhere.")
+        return dict(plan)
+
+    def write_plan(self, plan: dict[str, Any]) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_format(self.path)
+        files.write_json(self.path / "plan.json", plan)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the summary of all runs; empty before it is written."""
+        path = self.path / "summary.json"
+        return dict(files.read_json(path)) if path.exists() else {}
+
+    def write_summary(self, summary: dict[str, Any], method: str | None = None) -> None:
+        """Write the summary of one method over its seeds or, without a method, of all runs."""
+        files.write_json((self.path if method is None else self.path / method) / "summary.json", summary)
+
+    def write_page(self, page: str) -> Path:
+        files.write(self.path / "report.html", page.encode())
+        return self.path / "report.html"
+
+
+def accuracy_file(kind: str) -> str:
+    return f"accuracy-{kind.replace('/', '-')}.bin"
+
+
+def round_name(round: int) -> str:
+    return f"round-{round:06d}"
+
+
+def round_of(path: Path) -> int:
+    return int(path.stem.removeprefix("round-"))

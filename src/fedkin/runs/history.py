@@ -1,0 +1,75 @@
+"""What a run in progress remembers of its rounds, and the summary that is made of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from fedkin.runs import metrics
+from fedkin.runs.callback import Callback, Record
+from fedkin.runs.experiment import Experiment
+from fedkin.runs.run import Run
+
+
+class History(Callback):
+    """The lines of all rounds, the clients' last accuracies and participation, and the seconds spent."""
+
+    def __init__(self, n: int):
+        self.lines: list[dict[str, Any]] = []
+        self.accuracies: dict[str, np.ndarray] = {}  # by kind, of the last scored round; (n,) each
+        self.participation = metrics.no_participation(n)
+        self.before: dict[str, float] = {}  # what was sent before round 1
+        self.time = {"train_s": 0.0, "mix_s": 0.0, "evaluate_s": 0.0, "total_s": 0.0}
+        self.began = time.monotonic()
+
+    def restore(self, stored: Run, spent: dict[str, float]) -> None:
+        """Go on from what lies in the folder of a run, in which so many seconds were spent."""
+        self.time, self.began = dict(spent), self.began - spent["total_s"]
+        self.lines, self.participation = stored.rounds, stored.participation
+        if self.lines and "accuracy" in self.lines[-1]:
+            self.accuracies = stored.accuracies
+
+    def recorded(self, record: Record) -> None:
+        self.lines.append(record.line)
+        metrics.add_participation(self.participation, record.selected, record.weights)
+        if record.scores is not None:
+            each = {kind: score for kind, score in record.scores.items() if "/" not in kind and kind != "test"}
+            self.accuracies = {kind: score.accuracy.numpy() for kind, score in each.items()}
+
+    def add_time(self, seconds: dict[str, float]) -> None:
+        for name, value in seconds.items():
+            self.time[name] += value
+
+    def time_now(self) -> dict[str, float]:
+        """Return the seconds spent so far, by what they were spent on."""
+        self.time["total_s"] = time.monotonic() - self.began
+        return self.time
+
+    def summary(self, experiment: Experiment, about: dict[str, Any], reached: int, every: int) -> dict[str, Any]:
+        """Return what summary.json says of a run that has reached this round.
+
+        A scored round that was the last of a shorter run, and is off the cadence, does not enter the accuracies.
+        """
+        regular = [line for line in self.lines if line["round"] % every == 0 or line["round"] == reached]
+        scored = [line for line in regular if "accuracy" in line]
+        return {
+            "method": experiment.method.name,
+            "accuracy": metrics.accuracy(scored),
+            "fairness": {kind: metrics.fairness(values) for kind, values in self.accuracies.items()},
+            "stability": {
+                kind: metrics.stability([line["accuracy"][kind]["micro"] for line in scored])
+                for kind, values in (scored[-1]["accuracy"] if scored else {}).items()
+                if "/" not in kind and values["micro"] is not None
+            },
+            "observed": metrics.observed(self.lines),
+            "cost": metrics.cost(self.lines, self.before),
+            "time": {name: round(value, 3) for name, value in self.time_now().items()},
+            "rounds": reached,
+            "evaluate_every": every,
+            "dropped": sum(len(line.get("dropped", [])) for line in self.lines),
+            "never_selected": int((self.participation["selected"] == 0).sum()),
+            "seeds": [experiment.seed],
+            "experiment": about,
+        }

@@ -1,0 +1,64 @@
+"""What a run writes down of its data and of the choices made for it, before round 1."""
+
+from __future__ import annotations
+
+import platform
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from fedkin.core import tree
+from fedkin.data.federation import Federation
+from fedkin.runs.setup import Setup
+
+VERSIONS = ("fedkin", "torch", "numpy")
+LABELLED = 100_000  # numbers up to which each client's training samples are written down by class
+LOOKED = 20_000  # samples that a fingerprint looks at
+
+
+def resolved(federation: Federation, setup: Setup) -> dict[str, Any]:
+    """Return what experiment.json says under 'resolved': what the data are, and what was chosen for the run."""
+    return {
+        "clients": federation.n,
+        "shape": list(federation.shape),
+        "classes": federation.classes,
+        "vocabulary": federation.vocabulary,
+        "evaluate_every": setup.evaluate_every,
+        "chunk": setup.chunk,
+        "threads": setup.threads,
+        "parameters": tree.size([setup.task.model])[0],
+        "source": federation.source,
+        "fingerprint": fingerprint(federation),
+        "versions": versions(),
+    }
+
+
+def about_clients(federation: Federation, named: bool = False) -> dict[str, Any]:
+    """Return what clients.json says; with `named`, clients without a name are called by their number."""
+    names = list(federation.clients) or [str(i) for i in range(federation.n) if named]
+    sizes = {"train": federation.train.sizes.tolist(), "test": federation.test.sizes.tolist()}
+    few = federation.n * federation.classes <= LABELLED
+    labels = {"labels": federation.label_counts().tolist()} if few else {}
+    truth = {} if federation.irrelevant is None else {"irrelevant": federation.irrelevant.tolist()}
+    return {"names": names} | sizes | labels | truth
+
+
+def fingerprint(federation: Federation) -> str:
+    """Return a check sum of the data: who owns what, all labels, up to 20,000 samples, and who is irrelevant."""
+    digest = blake2b(digest_size=8)
+    step = max(1, len(federation.x) // LOOKED)
+    lists = [index for index in (federation.train, federation.test, federation.validation) if index is not None]
+    parts = [federation.y, federation.x[::step], *(t for index in lists for t in (index.rows, index.start))]
+    for part in [*parts, federation.irrelevant] if federation.irrelevant is not None else parts:
+        digest.update(part.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found

@@ -1,0 +1,96 @@
+"""What is chosen for an experiment before it runs, and the engine that it runs on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from fedkin import evaluate, models
+from fedkin.data.federation import Federation
+from fedkin.engines import ENGINES, Engine
+from fedkin.engines.network import Network
+from fedkin.engines.simulation import network_of, task_of
+from fedkin.messages import Task
+from fedkin.runs.experiment import DTYPES, Experiment
+
+
+@dataclass(frozen=True)
+class Setup:
+    """An experiment on its data, with everything chosen that it left open."""
+
+    network: Network
+    task: Task
+    kinds: tuple[str, ...]  # of accuracy, to be scored
+    chunk: int
+    threads: int
+    evaluate_every: int
+
+
+def set_up(experiment: Experiment, federation: Federation) -> Setup:
+    """Check that an experiment fits its data, and choose what it leaves open. No client is built."""
+    method = experiment.method
+    kinds = evaluate.wanted_kinds(method, experiment.score, federation.common is not None)
+    module = experiment.model
+    if isinstance(module, str):
+        shape, vocabulary = federation.shape, federation.vocabulary
+        module = models.build(module, shape, federation.classes, experiment.seed, vocabulary)
+    device = torch.device(experiment.device)
+    network = network_of(federation, module, method.train, DTYPES[experiment.dtype], device)
+    task = task_of(federation, network, experiment.rounds, experiment.seed)
+    if method.needs.truth:
+        task = replace(task, irrelevant=federation.irrelevant)
+    chunk = experiment.chunk or ENGINES[experiment.engine].default_chunk(network)
+    threads = experiment.threads or default_threads(network)
+    every = experiment.evaluate_every or evaluate.cadence(
+        method, task, kinds, chunk, federation.test.sizes, federation.common
+    )
+    return Setup(network, task, kinds, chunk, threads, every)
+
+
+@contextmanager
+def engine_of(
+    experiment: Experiment, federation: Federation, setup: Setup, scratch: Path | None = None
+) -> Iterator[Engine]:
+    """Build the engine of an experiment, and use the threads that were chosen until the block ends.
+
+    `scratch` is a folder for private models that do not fit into memory.
+    """
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    before = torch.get_num_threads()
+    engine = ENGINES[experiment.engine](
+        federation,
+        setup.network,
+        experiment.method.train,
+        experiment.seed,
+        own=experiment.method.collaborate.gives.own_model,
+        chunk=setup.chunk,
+        dtype=DTYPES[experiment.dtype],
+        device=experiment.device,
+        budget=int(experiment.slot_memory * 1e9),
+        scratch=scratch,
+    )
+    torch.set_num_threads(setup.threads)
+    try:
+        yield engine
+    finally:
+        torch.set_num_threads(before)
+        engine.close()
+
+
+def default_threads(network: Network) -> int:
+    """Return one thread for small models, whose products are too small to share, and up to four for others.
+
+    Of these it takes as many as torch would use: the machine's cores, or OMP_NUM_THREADS.
+    """
+    return 1 if network.parameters < 50_000 else min(4, torch.get_num_threads())
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,57 @@
+"""Callbacks are told of every round and every checkpoint, and may stop a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fedkin as fk
+
+
+class Ear(fk.Callback):
+    def __init__(self, until: int = 99) -> None:
+        self.until = until
+        self.records: list[fk.Record] = []
+        self.checkpoints: list[int] = []
+
+    def recorded(self, record: fk.Record) -> bool:
+        self.records.append(record)
+        return record.round < self.until
+
+    def saved(self, round: int) -> None:
+        self.checkpoints.append(round)
+
+
+def experiment(rounds: int = 4) -> fk.Experiment:
+    return fk.Experiment(fk.methods.fedmcsa(count=3), fk.Data("digits", clients=5), rounds=rounds, evaluate_every=2)
+
+
+def test_a_callback_hears_every_round() -> None:
+    ear = Ear()
+    result = fk.run(experiment(), callbacks=[ear])
+    assert [record.line for record in ear.records] == result.rounds
+    assert [record.accuracy is not None for record in ear.records] == [False, True, False, True]
+    last = ear.records[-1]
+    assert (last.round, last.rounds, last.trained) == (4, 4, 5)
+    assert last.scores is not None
+    assert last.scores["post"].accuracy.tolist() == result.accuracies["post"].tolist()
+    assert last.kin is not None
+    assert last.kin.ids.tolist() == last.selected.tolist()
+
+
+def test_a_brief_record_says_the_same_without_tensors() -> None:
+    ear = Ear()
+    fk.run(experiment(2), callbacks=[ear])
+    brief = ear.records[-1].brief()
+    assert brief.line == ear.records[-1].line
+    assert brief.accuracy == ear.records[-1].accuracy
+    assert brief.scores is None
+    assert brief.kin is None
+
+
+def test_a_callback_stops_a_run_and_every_callback_hears_the_round(tmp_path: Path) -> None:
+    first, second = Ear(until=2), Ear()
+    result = fk.run(experiment(), tmp_path / "run", callbacks=[first, second], checkpoint_seconds=0)
+    assert not result.finished
+    assert [len(ear.records) for ear in (first, second)] == [2, 2]
+    assert first.checkpoints[-1] == 2
+    assert fk.run(experiment(), tmp_path / "run", resume=True).finished
