@@ -30,7 +30,7 @@ class Experiment:
     """What to run: a method on data with a model.
 
     `data` is a `Data` or a ready `Federation`; `model` is a name ("mlr", "dnn:100", "package.module:Class") or a
-    module. `seed` is the seed of initialisation, selection and batches; the data have a seed of their own (`Data.seed`).
+    module. `seed` is that of initialisation, selection and batches; the data have a seed of their own (`Data.seed`).
     None for `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is
     recorded. Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory. With
     `heterogeneity` scored rounds also record PFedRe's gap and skew (definitions 2 and 3), which needs every client's

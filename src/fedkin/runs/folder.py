@@ -165,8 +165,10 @@ class RunFolder:
         files.write_tensors(self.path / kind / f"{round_name(round)}.safetensors", tensors)
 
     def write_checkpoint(self, round: int, tensors: dict[str, Tensor], about: dict[str, Any], most: int) -> None:
-        """Write a checkpoint and remove all but the last `most`. Without its JSON file, which comes last, the tensors do
-        not count."""
+        """Write a checkpoint and remove all but the last `most`.
+
+        The JSON file is written last: without it the tensors do not count.
+        """
         place = self.path / "checkpoints"
         place.mkdir(exist_ok=True)
         total = files.write_tensors(place / f"{round_name(round)}.safetensors", tensors)

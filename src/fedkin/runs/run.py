@@ -158,7 +158,7 @@ class Run:
 
     @cached_property
     def participation(self) -> dict[str, np.ndarray]:
-        """In how many rounds each client was 'selected', 'replied', and was 'left_out', its update counting for nothing."""
+        """In how many rounds each client was 'selected', 'replied', and was 'left_out' (its update did not count)."""
         found = metrics.no_participation(self.n)
         kept = self.kept or [np.full(len(ids), np.nan) for ids in self.selected]
         for ids, weights in zip(self.selected, kept, strict=True):
@@ -217,7 +217,7 @@ class Run:
         """Return a table with a row for each client.
 
         It has the client's name, its numbers of samples, its last accuracy of every kind, in how many rounds it was
-        selected, replied and was left out (its update counting for nothing), and, where known, whether it is irrelevant.
+        selected, replied and was left out (its update did not count), and, where known, whether it is irrelevant.
         """
         import pandas as pd
 

@@ -205,7 +205,8 @@ class Session:
             kin=log.sent.kin if drawn and log.sent is not None else None,
             marks=diagnostics.marks(self.method, state, log) if drawn else {},
         )
-        go_on = all([callback.recorded(record) is not False for callback in self.callbacks])
+        answers = [callback.recorded(record) for callback in self.callbacks]  # each is told, whatever another answers
+        go_on = not any(answer is False for answer in answers)
         if self.recorder is not None and time.monotonic() > self.next_checkpoint:
             self.save(state)
         return go_on
