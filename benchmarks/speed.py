@@ -21,8 +21,8 @@ from torch import nn
 
 import fedkin as fk
 from fedkin.engines import Stacked
-from fedkin.models import build
 from fedkin.messages import Sent
+from fedkin.models import build
 
 # name: (model, shape of a sample, clients, batch, steps, momentum, the ratio to reach)
 WORK = {
