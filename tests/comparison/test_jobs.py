@@ -75,7 +75,7 @@ def test_a_killed_process_is_named_and_the_others_play_what_is_left(tmp_path: Pa
         def recorded(self, record: fk.Record) -> None:
             if record.round == 3:
                 first = min(multiprocessing.active_children(), key=lambda process: process.pid or 0)
-                left.append(not plan[2].folder.played)
+                left.append(not plan[2].folder.has_rounds)
                 os.kill(first.pid or 0, signal.SIGKILL)
 
     def watching(one: Planned, number: int, of: int) -> fk.Callback | None:

@@ -91,7 +91,7 @@ class Crew:
         self.idle: list[Worker] = []
         self.killed: list[str] = []
         self.error: Exception | None = None
-        self.told = False  # to stop
+        self.stopped = False  # whether the processes were sent the word to stop
 
     def play(self, stopping: Callable[[], bool]) -> None:
         """Play all runs. An error in one of them stops the others after their round, and is raised at the end.
@@ -174,8 +174,8 @@ class Crew:
 
     def stop(self) -> None:
         """Let every process finish its round and save; those that wait for their turn do not begin."""
-        if not self.told:
-            self.told = True
+        if not self.stopped:
+            self.stopped = True
             self.waiting.clear()
             for worker in self.busy:
                 with suppress(OSError):
@@ -217,7 +217,7 @@ def work(line: Connection, resume: bool) -> None:
     loaded = Loaded()
     with suppress(EOFError, OSError):
         while isinstance(one := line.recv(), Planned):
-            line.send(("end", played(one, line, loaded, resume)))
+            line.send(("end", play_one(one, line, loaded, resume)))
     os._exit(0)  # everything is written, and taking torch apart takes seconds
 
 
@@ -240,7 +240,7 @@ class Sender(Callback):
         return not self.line.poll()  # all that comes while a run is played is the word to stop
 
 
-def played(one: Planned, line: Connection, loaded: Loaded, resume: bool) -> Exception | None:
+def play_one(one: Planned, line: Connection, loaded: Loaded, resume: bool) -> Exception | None:
     """Play one run; returns the error it ended with, if any."""
 
     def warn(sentence: str) -> None:

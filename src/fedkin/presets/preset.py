@@ -13,8 +13,10 @@ STATISTICS = ("last10", "best")  # the columns that are compared
 
 @dataclass(frozen=True)
 class Target:
-    """An accuracy to be reached: `value`, on top of what the row `over` reaches, if there is one (its last ten rounds,
-    mean over seeds). Rounds and model uploads until then are counted; `published` has them by row."""
+    """An accuracy to be reached. The rounds and model uploads until then are counted; `published` has them by row.
+
+    The accuracy is `value` or, with `over`, so much more than that row reaches (its last ten rounds, mean over seeds).
+    """
 
     value: float
     over: str | None = None
@@ -23,8 +25,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Preset:
-    """`rows` are experiments named by their methods, all judged by the micro accuracy of one `kind`; `published` has
-    the printed numbers of a row, in percent, under 'last10' and 'best'; `note` is what a reader must know to compare.
+    """A table of a paper.
+
+    `rows` are experiments named by their methods; all are compared by the micro accuracy of one `kind`. `published` has
+    the printed numbers of a row, in percent, under 'last10' and 'best'. `note` is what a reader must know to compare.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and tensors with a check sum."""
+"""Writes files that are whole or not there, reads them back, and locks folders."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ LOCK = ".lock"
 
 
 class Damaged(Exception):
-    """A file that is not what was once written."""
+    """A file is not what was once written."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Nobody else works in this folder meanwhile. The system lets go of the lock when the process ends, however that
-    happens; the empty file stays."""
+    """Keep other commands out of this folder while the block runs.
+
+    The system frees the lock when the process ends, however that happens; the empty file stays.
+    """
     with open(folder / LOCK, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,7 +40,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write beside, flush to the disk, rename: a reader sees the old file or the new one, never a part."""
+    """Write a file so that a reader sees the old file or the new one, never a part: write beside, flush, rename."""
     beside = path.with_name(f".{path.name}.part")
     try:
         with open(beside, "wb") as file:
@@ -77,7 +79,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
 
 
 def apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors with none sharing its memory with another, as safetensors wants them."""
+    """Return the tensors so that no two share their memory, as safetensors wants them."""
     found: dict[str, Tensor] = {}
     taken: set[int] = set()
     for name, value in tensors.items():

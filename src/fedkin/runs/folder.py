@@ -74,7 +74,7 @@ class RunFolder:
         return (self.path / "experiment.json").exists()
 
     @property
-    def played(self) -> bool:
+    def has_rounds(self) -> bool:
         """Whether any round was recorded."""
         return (self.path / "rounds.jsonl").exists()
 

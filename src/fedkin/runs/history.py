@@ -63,7 +63,7 @@ class History(Callback):
                 for kind, values in (scored[-1]["accuracy"] if scored else {}).items()
                 if "/" not in kind and values["micro"] is not None
             },
-            "observed": metrics.observed(self.lines),
+            "observed": metrics.other_numbers(self.lines),
             "cost": metrics.cost(self.lines, self.before),
             "time": {name: round(value, 3) for name, value in self.time_now().items()},
             "rounds": reached,

@@ -16,8 +16,11 @@ Accuracy = dict[str, dict[str, dict[str, float | None]]]  # kind -> average -> s
 
 
 def accuracy(lines: list[dict[str, Any]]) -> Accuracy:
-    """last: of the last round; last10: mean of the last ten evaluations; best: the largest of all; validated: in the
-    round whose validation accuracy was best, None without a validation split."""
+    """Return four statistics of every kind and average of accuracy.
+
+    `last` is that of the last round, `last10` the mean of the last ten scored rounds, `best` the largest of all, and
+    `validated` that of the round whose validation accuracy was best (None without a validation split).
+    """
     scored = [line["accuracy"] for line in lines if "accuracy" in line]
     kinds = [kind for kind in (scored[-1] if scored else {}) if "/" not in kind]
     result: Accuracy = {}
@@ -40,8 +43,7 @@ def accuracy(lines: list[dict[str, Any]]) -> Accuracy:
 
 
 def cost(lines: list[dict[str, Any]], before: dict[str, float]) -> dict[str, float]:
-    """Messages that were used, in models and in bytes, with what was exchanged before round 1; and the clients that
-    replied, summed over rounds."""
+    """Return what was sent in all, in models and in bytes, with what was sent before round 1; and the client-rounds."""
     names = ("uploads", "downloads", "bytes_up", "bytes_down")
     total = {name: before.get(name, 0) + sum(line[name] for line in lines) for name in names}
     counted = {name: int(value) if float(value).is_integer() else value for name, value in total.items()}
@@ -49,12 +51,12 @@ def cost(lines: list[dict[str, Any]], before: dict[str, float]) -> dict[str, flo
 
 
 def client_rounds(lines: list[dict[str, Any]]) -> int:
-    """The papers' cost: how many clients took part, summed over rounds, however much each of them sent."""
+    """Return the papers' cost: how many clients replied, summed over rounds, however much each of them sent."""
     return sum(int(line["replied"]) for line in lines)
 
 
 def fairness(clients: np.ndarray) -> dict[str, float | None]:
-    """How evenly clients fare: the standard deviation of their accuracies, and the mean of the worst tenth."""
+    """Return how evenly clients fare: the standard deviation of their accuracies, and the mean of the worst tenth."""
     values = np.sort(clients[~np.isnan(clients)])
     if not len(values):
         return {"std_clients": None, "worst10": None}
@@ -62,7 +64,10 @@ def fairness(clients: np.ndarray) -> dict[str, float | None]:
 
 
 def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    """Several seeds of one method: means, and their standard deviations in `spread`, which is empty for one seed."""
+    """Merge the summaries of several seeds of one method: means, and standard deviations in `spread`.
+
+    `spread` is empty for one seed.
+    """
 
     def over(f: Any) -> Accuracy:
         first: Accuracy = summaries[0]["accuracy"]
@@ -80,7 +85,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         }
 
     def mean(name: str) -> dict[str, Any]:
-        """Of what every seed has: one that an older version finished may have less."""
+        """Return the means of the numbers that every seed has; an older version wrote fewer."""
         found = [s.get(name, {}) for s in summaries]
         known = [key for key in found[0] if all(other.get(key) is not None for other in found)]
         return {key: float(np.mean([other[key] for other in found])) for key in known}
@@ -99,7 +104,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
             for kind in summaries[0]["accuracy"]
             if all(s.get("stability", {}).get(kind) is not None for s in summaries)
         },
-        "observed": together([s.get("observed", {}) for s in summaries]),
+        "observed": mean_other_numbers([s.get("observed", {}) for s in summaries]),
         "cost": mean("cost"),
         "time": mean("time"),
         "rounds": summaries[0]["rounds"],
@@ -111,8 +116,8 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def together(several: list[dict[str, Any]]) -> dict[str, Any]:
-    """The means over seeds of what `observed` gives; None where a seed has none."""
+def mean_other_numbers(several: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the means over seeds of what `other_numbers` gives; None where a seed has no such number."""
     found: dict[str, Any] = {}
     for group, names in several[0].items():
         for name, values in names.items():
@@ -128,25 +133,27 @@ TAIL = 50  # rounds over which stability is taken
 
 
 def rounds_to(target: float, values: list[float]) -> int | None:
-    """The first round t >= 5 at which the mean over rounds t-4 .. t is above the target; None if there is none.
-    `values` are the accuracies of every round, from the first."""
+    """Return the first round t >= 5 at which the mean over rounds t-4 .. t is above the target; None if there is none.
+
+    `values` are the accuracies of every round, from the first.
+    """
     ends = range(WINDOW, len(values) + 1)
     return next((t for t in ends if fsum(values[t - WINDOW : t]) / WINDOW > target), None)
 
 
 def cost_to(target: float, values: list[float], costs: list[float]) -> float | None:
-    """What the rounds cost up to the one at which the target is reached, that one included."""
+    """Return what the rounds cost up to the one at which the target is reached, that one included."""
     reached = rounds_to(target, values)
     return None if reached is None else float(sum(costs[:reached]))
 
 
 def stability(values: list[float]) -> float | None:
-    """The standard deviation of the accuracy over the last 50 scored rounds: smaller is steadier."""
+    """Return the standard deviation of the accuracy over the last 50 scored rounds: smaller is steadier."""
     return float(np.std(values[-TAIL:])) if len(values) > 1 else None
 
 
 def every_round(lines: list[dict[str, Any]], kind: str, average: str) -> list[float]:
-    """The accuracies of a run that was scored in every round."""
+    """Return the accuracies of a run that was scored in every round."""
     if any("accuracy" not in line for line in lines):
         raise BadInput("Rounds to a target are counted only where every round is scored; use --evaluate-every 1.")
     found = [line["accuracy"].get(kind, {}).get(average) for line in lines]
@@ -170,9 +177,11 @@ def add_participation(counts: dict[str, np.ndarray], ids: np.ndarray, kept: np.n
 OBSERVED = ("filter", "train", "heterogeneity", "select")
 
 
-def observed(lines: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float | None]]]:
-    """What else the rounds say: how well a filter did, the relevant clients' training loss, gap and skew, the spread of
-    scores. 'last' is the last of them, 'last10' the mean of the last ten that have it."""
+def other_numbers(lines: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return what the rounds say beyond accuracies: of the filter, of training losses, of gap and skew, of scores.
+
+    `last` is the last value of a number, `last10` the mean of its last ten values.
+    """
     found: dict[str, dict[str, dict[str, float | None]]] = {}
     for group in OBSERVED:
         said = [line[group] for line in lines if group in line]

@@ -123,7 +123,7 @@ class Run:
     @cached_property
     def rounds(self) -> list[dict[str, Any]]:
         """What rounds.jsonl says: a dictionary for each round that was played."""
-        return self.folder.rounds() if self.folder.played else []
+        return self.folder.rounds() if self.folder.has_rounds else []
 
     @property
     def reached(self) -> int:
