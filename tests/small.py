@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,12 @@ def composed(train: Train, **parts: Any) -> Method:
     """FedAvg of four clients with this training, unless another part is given."""
     chosen = {"select": Uniform(count=4), "keep": Everyone(), "collaborate": Mean()} | parts
     return Method("tried", train=train, **chosen)
+
+
+def tiny(method: Method, count: int = 3, **train: Any) -> Method:
+    """The named method with fewer clients, steps and samples, and nothing else changed."""
+    little = {"steps": 3, "epochs": None, "batch": 4} | train
+    return replace(method, select=Uniform(count=count), train=replace(method.train, **little))  # type: ignore[type-var]
 
 
 def equal(one: Model, other: Model) -> None:
