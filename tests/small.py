@@ -69,6 +69,12 @@ def composed(train: Train, **parts: Any) -> Method:
     return Method("tried", train=train, **chosen)
 
 
+def tiny(method: Method, count: int = 3, **train: Any) -> Method:
+    """The named method with fewer clients, steps and samples, and nothing else changed."""
+    little = {"steps": 3, "epochs": None, "batch": 4} | train
+    return replace(method, select=Uniform(count=count), train=replace(method.train, **little))  # type: ignore[type-var]
+
+
 def equal(one: Model, other: Model) -> None:
     torch.testing.assert_close(dict(one), dict(other), rtol=1e-9, atol=1e-12)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import transcribed as by_hand
+from small import tiny
 from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Model, Round, Sample
 
 import fedkin as fk
@@ -115,8 +116,7 @@ def test_rounds(checked: Any, case: str) -> None:
 def test_apfl(checked: Any, alpha: float) -> None:
     method = fk.methods.apfl(alpha=alpha, count=3)
     assert method.train.alpha == alpha
-    tiny = replace(method, train=replace(method.train, steps=3, batch=4))
-    checked(tiny, card, again=True)
+    checked(tiny(method), card, again=True)
 
 
 def test_the_slope_of_the_outputs_is_a_slope(federate: Any) -> None:

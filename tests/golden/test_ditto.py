@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import transcribed as by_hand
+from small import tiny
 from transcribed import ROUNDS, Hand, Round
 
 import fedkin as fk
@@ -68,5 +69,4 @@ def test_rounds(checked: Any, case: str) -> None:
 def test_ditto(checked: Any, lam: float) -> None:
     method = fk.methods.ditto(lam=lam, count=3)
     assert method.train.lam == lam
-    tiny = replace(method, train=replace(method.train, steps=3, batch=4))
-    checked(tiny, card, again=True)
+    checked(tiny(method), card, again=True)

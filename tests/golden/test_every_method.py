@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,41 +12,37 @@ import test_message_passing
 import test_pfedme
 import torch
 import transcribed as by_hand
+from small import tiny
 from transcribed import ROUNDS, Card
 
 import fedkin as fk
 from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.parts import Method
-from fedkin.select import Uniform
 
 TRAIN, TEST = (2, 3, 7, 11, 25), (3, 1, 5, 9, 4)
 make = fk.methods
 
 
-def small(method: Method, **train: Any) -> Method:
-    return replace(method, select=Uniform(count=3), train=replace(method.train, **{"steps": 3, "batch": 4} | train))
-
-
 PULLED: dict[str, tuple[Callable[[float], Method], Card]] = {
     "fedmcsa": (
-        lambda lam: small(make.fedmcsa(lam=lam, sigma=5.0, eta=0.2)),
+        lambda lam: tiny(make.fedmcsa(lam=lam, sigma=5.0, eta=0.2)),
         test_fedmcsa.pulled(test_fedmcsa.attended(5.0)),
     ),
     "fedmcsa_without_mcsa": (
-        lambda lam: small(make.fedmcsa_without_mcsa(lam=lam), eta=0.2),
+        lambda lam: tiny(make.fedmcsa_without_mcsa(lam=lam), eta=0.2),
         test_fedmcsa.pulled(test_fedmcsa.meant, mean=True),
     ),
     "fedamp": (
-        lambda lam: small(make.fedamp(1.0, 9.0, lam), eta=0.2),
+        lambda lam: tiny(make.fedamp(1.0, 9.0, lam), eta=0.2),
         test_fedmcsa.pulled(test_message_passing.messages(1.0, 9.0)),
     ),
     "heurfedamp": (
-        lambda lam: small(make.heurfedamp(0.1, 5.0, lam), eta=0.2),
+        lambda lam: tiny(make.heurfedamp(0.1, 5.0, lam), eta=0.2),
         test_fedmcsa.pulled(test_message_passing.guesses(0.1, 5.0)),
     ),
-    "pfedme": (lambda lam: small(make.pfedme(lam=lam, eta=0.05, eta_p=0.1)), test_pfedme.card),
-    "ditto": (lambda lam: small(make.ditto(lam=lam), eta=0.2), test_ditto.card),
+    "pfedme": (lambda lam: tiny(make.pfedme(lam=lam, eta=0.05, eta_p=0.1)), test_pfedme.card),
+    "ditto": (lambda lam: tiny(make.ditto(lam=lam), eta=0.2), test_ditto.card),
 }
 
 
@@ -83,7 +78,7 @@ OWN = {
 @pytest.mark.parametrize("name", OWN)
 def test_the_judged_model_is_one_that_trains(federation: Any, started: Any, name: str) -> None:
     """Of everyone who trained in a round it is another one afterwards; who did not and holds its own keeps it."""
-    method = small(OWN[name](), epochs=None)
+    method = tiny(OWN[name]())
     play, task, state = started(method)
     everyone = torch.arange(federation.n)
     before = evaluate.personal_models(method, task, play, state, everyone)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import transcribed as by_hand
+from small import tiny
 from transcribed import COMPONENTS, ROUNDS, Card, Hand, Mix, Model, Round, a
 
 import fedkin as fk
@@ -123,11 +124,6 @@ CASES |= {
 def test_rounds(checked: Any, case: str) -> None:
     method, card = CASES[case]
     checked(method, card)
-
-
-def tiny(method: Method) -> Method:
-    """The named method with fewer clients, steps and samples, and nothing else changed."""
-    return replace(method, select=Uniform(count=3), train=replace(method.train, steps=3, batch=4))
 
 
 def named() -> dict[str, tuple[Method, Card]]:

@@ -143,13 +143,6 @@ def test_the_second_order_term_matters() -> None:
     assert max(abs(p - q) for p, q in zip(full, without, strict=True)) > 1e-2
 
 
-def test_at_lam_0_it_is_the_plain_loss() -> None:
-    w, samples, average = case(1, 4)
-    net, batch = by_torch(), batched(samples, average)
-    mixed = Mixed(replace(SMALL, lam=0.0), net)
-    assert float(mixed.loss(torch_model(w), batch)) == pytest.approx(float(net.loss(torch_model(w), batch)), abs=1e-14)
-
-
 def test_it_takes_dropout_and_pictures() -> None:
     """A mask is the same in both passes of a step, and the slope is summed over all axes of an input."""
     with torch.random.fork_rng(devices=[]):

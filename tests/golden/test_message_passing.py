@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transcribed as by_hand
+from small import tiny
 from transcribed import Mix, Model
 
 import fedkin as fk
@@ -92,10 +93,6 @@ CASES: dict[str, tuple[Method, Mix]] = {
 def test_rounds(checked: Any, case: str) -> None:
     method, mix = CASES[case]
     checked(method, lambda hand: by_hand.mixed_then_pulled(hand, mix))
-
-
-def tiny(method: Method) -> Method:
-    return replace(method, select=Uniform(count=3), train=replace(method.train, steps=3, epochs=None, batch=4))
 
 
 @pytest.mark.parametrize(("alpha", "sigma", "lam"), [(1.0, 1.0, 1.0), (0.5, 9.0, 1.0), (4.0, 7.0, 2.0)])

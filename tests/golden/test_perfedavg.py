@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transcribed as by_hand
+from small import tiny
 from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Model, Round
 
 import fedkin as fk
@@ -83,8 +84,7 @@ def test_rounds(checked: Any, case: str) -> None:
 def test_perfedavg(checked: Any, order: Any) -> None:
     method = fk.methods.perfedavg(order=order, count=3)
     assert method.train.order == order
-    tiny = replace(method, train=replace(method.train, steps=3, batch=4))
-    checked(tiny, card, again=True)
+    checked(tiny(method), card, again=True)
 
 
 def test_the_second_order_term_is_there(federation: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import transcribed as by_hand
+from small import tiny
 from transcribed import ROUNDS, Hand, Round
 
 import fedkin as fk
@@ -64,8 +65,7 @@ def test_rounds(checked: Any, case: str) -> None:
 def test_pfedme(checked: Any, beta: float) -> None:
     method = fk.methods.pfedme(beta=beta, count=3)
     assert method.collaborate == Mean(beta=beta)
-    tiny = replace(method, train=replace(method.train, steps=3, batch=4))
-    checked(tiny, card, again=True)
+    checked(tiny(method), card, again=True)
 
 
 def test_without_a_pull_the_server_stays(federation: Any, checked: Any) -> None:

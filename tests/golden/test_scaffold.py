@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transcribed as by_hand
+from small import tiny
 from transcribed import CLASSES, CLOSE, FEATURES, Hand, Model
 
 import fedkin as fk
@@ -104,8 +105,7 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
 
 def test_scaffold(federation: Any, started: Any) -> None:
     method = fk.methods.scaffold(count=3)
-    tiny = replace(method, train=replace(method.train, steps=3, batch=4))
-    played(started, tiny, federation)
+    played(started, tiny(method), federation)
 
 
 def played(started: Any, method: Method, federation: fk.Federation) -> None:

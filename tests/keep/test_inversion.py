@@ -74,6 +74,13 @@ def goals(logits: Logits, models: Model, *shape: int, k: int = 7) -> Model:
     return tree.stacked(rows)
 
 
+def problem(name: str, m: int, dtype: torch.dtype = torch.float64) -> tuple[Logits, Model, Model, Tensor, Tensor]:
+    """The network, models and targets of m clients, and the samples and labels they all start from."""
+    logits, models = stacked(name, m, dtype)
+    y = balanced(CLASSES, 2)
+    return logits, models, goals(logits, models, *shape(name)), samples(len(y), *shape(name), seed=9, dtype=dtype)[0], y
+
+
 def same(found: Tensor, wanted: Tensor, atol: float) -> None:
     assert found.shape == wanted.shape
     assert float((found - wanted).abs().max()) <= atol
@@ -216,10 +223,7 @@ def test_many_at_once_are_one_at_a_time(
     """All at once, in chunks and alone. A convolution of many networks is another sum than that of one."""
     monkeypatch.setattr(inversion, "HELD", held)
     atol = 1e-10 if dtype == torch.float64 else 2e-5 if name == "pictures" else 1e-6
-    logits, models = stacked(name, 6, dtype)
-    goal = goals(logits, models, *shape(name))
-    y = balanced(CLASSES, 2)
-    start = samples(len(y), *shape(name), seed=9, dtype=dtype)[0]
+    logits, models, goal, start, y = problem(name, 6, dtype)
     found = inverted(logits, models, goal, start, y, 12, 0.1)
     assert found.shape == (6, *start.shape)
     assert found.dtype == start.dtype
@@ -230,9 +234,7 @@ def test_many_at_once_are_one_at_a_time(
 
 @pytest.mark.parametrize(("share", "chunks"), [(0.5, [1] * 5), (2.5, [2, 2, 1]), (4.5, [4, 1]), (9.0, [5])])
 def test_clients_at_once_take_what_they_may(share: float, chunks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    logits, models = stacked("deep", 5)
-    goal, y = goals(logits, models, FEATURES), balanced(CLASSES, 2)
-    start = samples(len(y), FEATURES, seed=9)[0]
+    logits, models, goal, start, y = problem("deep", 5)
     one = tree.row(models, 0)
     each = recorded(logits, one, start, y) + tree.size([one])[1]
     monkeypatch.setattr(inversion, "HELD", int(share * TIMES * each))
@@ -257,10 +259,7 @@ def test_what_a_backward_pass_keeps() -> None:
 
 
 def test_one_model_for_all_is_as_many_copies() -> None:
-    logits, models = stacked("deep", 3)
-    goal = goals(logits, models, FEATURES)
-    y = balanced(CLASSES, 2)
-    start = samples(len(y), FEATURES, seed=9)[0]
+    logits, models, goal, start, y = problem("deep", 3)
     shared = tree.repeated(tree.row(models, 1), 3)
     copies = tree.mapped(torch.clone, {k: v.contiguous() for k, v in shared.items()})
     same(inverted(logits, shared, goal, start, y, 12, 0.1), inverted(logits, copies, goal, start, y, 12, 0.1), 1e-10)
@@ -268,10 +267,7 @@ def test_one_model_for_all_is_as_many_copies() -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_j_falls(name: str) -> None:
-    logits, models = stacked(name, 4)
-    goal = goals(logits, models, *shape(name))
-    y = balanced(CLASSES, 2)
-    start = samples(len(y), *shape(name), seed=9)[0]
+    logits, models, goal, start, y = problem(name, 4)
     found = inverted(logits, models, goal, start, y, 100, 0.1)
     for i in range(4):
         model, wanted = tree.row(models, i), tree.row(goal, i)
@@ -280,10 +276,7 @@ def test_j_falls(name: str) -> None:
 
 
 def test_nothing_is_changed() -> None:
-    logits, models = stacked("deep", 2)
-    goal = goals(logits, models, FEATURES)
-    y = balanced(CLASSES, 1)
-    start = samples(len(y), FEATURES)[0]
+    logits, models, goal, start, y = problem("deep", 2)
     copies = start.clone(), {k: v.clone() for k, v in models.items()}, {k: v.clone() for k, v in goal.items()}
     found = inverted(logits, models, goal, start, y, 3, 0.1)
     assert torch.equal(start, copies[0])

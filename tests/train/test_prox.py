@@ -61,3 +61,11 @@ def test_prox_without_a_message_is_pulled_to_the_last_one() -> None:
     assert set(kept) == {"model", "centre"}
     assert torch.equal(kept["centre"]["w"], centre)
     assert torch.equal(upload["model"]["w"], carry["model"]["w"])
+
+
+def test_a_client_with_its_own_model_keeps_what_it_was_sent_as_its_centre() -> None:
+    mine = {"model": {"w": tensor(1.0)}, "centre": {"w": tensor(2.0)}}
+    sent = {"model": {"w": tensor(3.0)}}
+    kept, _ = Prox().end(Prox().begin(sent, mine), sent, mine, work())
+    assert kept["centre"] is sent["model"]
+    assert Prox().end(Prox().begin(sent, {}), sent, {}, work())[0] == {}
