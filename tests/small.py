@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -24,8 +25,10 @@ from fedkin.keep import Everyone
 from fedkin.log import Log
 from fedkin.messages import Reply, Sent, Task
 from fedkin.parts import Method, Train
+from fedkin.report.study import Study
 from fedkin.round import State
 from fedkin.runs.folder import CommandFolder
+from fedkin.runs.verdict import gain
 from fedkin.select import Uniform
 
 FEATURES, CLASSES = 5, 3
@@ -203,3 +206,8 @@ def compared(
 
     done = play_in_sequence(plan.runs, Loaded(), watching=watching)
     return concluded(plan) if done else None
+
+
+def gain_of(study: Study, name: str, seed: int) -> np.ndarray:
+    """What the clients of a study gain over training alone."""
+    return gain(*(next(run for run in study.entries[who].runs if run.seed == seed) for who in (name, "local")))
