@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import hand_network as net
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, SEED, Card, Round
+from hand_network import CLASSES, FEATURES, SEED
+from transcribed import Card, Round
 
 from fedkin.data.federation import Federation
 from fedkin.engines import Stacked
@@ -29,7 +31,7 @@ def started(federation: Federation, start: Any) -> Callable[..., Any]:
 
     def build(method: Method, on: Federation | None = None, **options: Any) -> Any:
         chosen = {"seed": SEED, "chunk": 2, "dtype": torch.float64} | options
-        return start(Stacked, method, on or federation, by_hand.network(), **chosen)
+        return start(Stacked, method, on or federation, net.network(), **chosen)
 
     return build
 
@@ -39,6 +41,6 @@ def checked(federation: Federation, started: Any) -> Callable[..., list[Round]]:
     """`checked(method, card)`: every round is what the card says; with `again` also in a run of the experiment."""
 
     def check(method: Method, card: Card, again: bool = False, on: Federation | None = None) -> list[Round]:
-        return by_hand.checked(started(method, on, rounds=by_hand.ROUNDS), method, on or federation, card, again)
+        return by_hand.checked(started(method, on, rounds=net.ROUNDS), method, on or federation, card, again)
 
     return check

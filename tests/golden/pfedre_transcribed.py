@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import floor, inf, isfinite, nan, sqrt
 
+import hand_network as net
 import torch
-import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, A, B, Hand, Model, Sample, a, b
+from hand_network import CLASSES, FEATURES, A, B, Model, Sample, a, b
+from transcribed import Hand
 
 Vector = list[float]
 ROUNDS = 3
@@ -106,24 +107,24 @@ def effective(steps: int, momentum: float) -> float:
 def target(rule: Rule, tau: int, before: Model, after: Model, rate: float, steps: float) -> Model:
     scale = min(rule.base**tau, 1e3)
     if rule.literal:  # eq. (3) as printed
-        return by_hand.combined((scale / steps, after), (-scale / steps, before))
-    return by_hand.combined((scale / (rate * steps), before), (-scale / (rate * steps), after))
+        return net.combined((scale / steps, after), (-scale / steps, before))
+    return net.combined((scale / (rate * steps), before), (-scale / (rate * steps), after))
 
 
 def length(model: Model) -> float:
-    values = by_hand.numbers(model)
-    return sqrt(by_hand.dot(values, values))
+    values = net.numbers(model)
+    return sqrt(net.dot(values, values))
 
 
 def normalised(targets: dict[int, Model]) -> dict[int, Model]:
     middle = median([length(model) for model in targets.values()])
-    return {i: by_hand.combined((1.0 / middle, model)) for i, model in targets.items()} if middle > 0 else targets
+    return {i: net.combined((1.0 / middle, model)) for i, model in targets.items()} if middle > 0 else targets
 
 
 def mismatch(w: Model, samples: list[Sample], goal: Model) -> float:
     """J, without torch."""
     total = 0.0
-    for p, q in zip(by_hand.numbers(by_hand.gradient(w, samples)), by_hand.numbers(goal), strict=True):
+    for p, q in zip(net.numbers(net.gradient(w, samples)), net.numbers(goal), strict=True):
         total += (p - q) * (p - q)
     return total
 
@@ -187,9 +188,9 @@ def between(z: list[Vector], other: list[Vector], samples: int) -> float:
 def apart(u: Vector, v: Vector, metric: str) -> float:
     """The same of two targets."""
     if metric == "cosine":
-        return 1.0 - by_hand.cosine(u, v)
+        return 1.0 - net.cosine(u, v)
     difference = [x - y for x, y in zip(u, v, strict=True)]
-    return sum(map(abs, difference)) if metric == "l1" else sqrt(by_hand.dot(difference, difference))
+    return sum(map(abs, difference)) if metric == "l1" else sqrt(net.dot(difference, difference))
 
 
 def distances(
@@ -198,7 +199,7 @@ def distances(
     """D of those in `found`."""
     goals = {i: target(rule, tau, w, model, rate, effective(steps[i], rule.momentum)) for i, model in found.items()}
     if rule.metric != "inversion":  # no box has this: what remains of it without the inversion
-        u = {i: by_hand.numbers(goal) for i, goal in goals.items()}
+        u = {i: net.numbers(goal) for i, goal in goals.items()}
         return {(i, j): apart(u[i], u[j], rule.metric) if i != j else 0.0 for i in u for j in u}
     if rule.normalise:
         goals = normalised(goals)
@@ -213,7 +214,7 @@ def distances(
 
 
 def finite(model: Model) -> bool:
-    return all(isfinite(value) for value in by_hand.numbers(model))
+    return all(isfinite(value) for value in net.numbers(model))
 
 
 def pfedre(hand: Hand, rule: Rule, start: list[Vector], spoilt: dict[int, int] | None = None) -> Iterator[Outcome]:
@@ -228,9 +229,9 @@ def pfedre(hand: Hand, rule: Rule, start: list[Vector], spoilt: dict[int, int] |
             batches = hand.batches(tau + 1, i)
             steps[i] = len(batches)
             lam = rule.lam if rule.personal == "ditto" else 0.0
-            w = by_hand.sgd(omega, batches, eta, rule.momentum)
+            w = net.sgd(omega, batches, eta, rule.momentum)
             first = omega if rule.personal == "finetune" else beta[i]
-            v = by_hand.sgd(first, batches, delta, rule.momentum, mu=lam, centre=omega)
+            v = net.sgd(first, batches, delta, rule.momentum, mu=lam, centre=omega)
             uploads[i] = w
             if finite(v):
                 beta[i] = v
@@ -244,7 +245,7 @@ def pfedre(hand: Hand, rule: Rule, start: list[Vector], spoilt: dict[int, int] |
             judged[i] += 1
             relevant[i] += kept[i]
         members = [i for i in found if kept[i]]
-        omega = by_hand.average([found[i] for i in members], [hand.sizes[i] for i in members])
+        omega = net.average([found[i] for i in members], [hand.sizes[i] for i in members])
         yield Outcome(uploads, kept, list(divergence), list(relevant), list(judged), omega, list(beta), broken)
 
 
@@ -263,7 +264,7 @@ def krum_scores(rows: list[Vector], f: int) -> Vector:
 
 
 def krum(models: list[Model], f: int) -> Model:
-    scores = krum_scores([by_hand.numbers(model) for model in models], f)
+    scores = krum_scores([net.numbers(model) for model in models], f)
     best, lowest = 0, inf
     for i, score in enumerate(scores):
         if score < lowest:
@@ -272,9 +273,9 @@ def krum(models: list[Model], f: int) -> Model:
 
 
 def multi_krum(models: list[Model], f: int) -> Model:
-    scores = krum_scores([by_hand.numbers(model) for model in models], f)
+    scores = krum_scores([net.numbers(model) for model in models], f)
     best = sorted(range(len(models)), key=lambda i: (scores[i], i))[: len(models) - f]
-    return by_hand.average([models[i] for i in best], [1.0] * len(best))
+    return net.average([models[i] for i in best], [1.0] * len(best))
 
 
 def trimmed(models: list[Model], beta: float) -> Model:
@@ -282,17 +283,17 @@ def trimmed(models: list[Model], beta: float) -> Model:
     cut = floor(beta * n + 1e-9)
     if 2 * cut >= n:
         return middle(models)
-    result = by_hand.combined((1.0, models[0]))
-    every = [by_hand.numbers(model) for model in models]
-    for k, (row, i) in enumerate(by_hand.places(result)):
+    result = net.combined((1.0, models[0]))
+    every = [net.numbers(model) for model in models]
+    for k, (row, i) in enumerate(net.places(result)):
         rest = sorted(values[k] for values in every)[cut : n - cut]
         row[i] = sum(rest) / len(rest)
     return result
 
 
 def middle(models: list[Model]) -> Model:
-    result = by_hand.combined((1.0, models[0]))
-    every = [by_hand.numbers(model) for model in models]
-    for k, (row, i) in enumerate(by_hand.places(result)):
+    result = net.combined((1.0, models[0]))
+    every = [net.numbers(model) for model in models]
+    for k, (row, i) in enumerate(net.places(result)):
         row[i] = median([values[k] for values in every])
     return result

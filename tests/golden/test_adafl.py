@@ -8,13 +8,15 @@ from fractions import Fraction
 from math import floor, sqrt
 from typing import Any
 
+import hand_network as net
 import pytest
 import test_fedmcsa
 import test_scaffold
 import torch
 import transcribed as by_hand
+from hand_network import CLOSE, SEED, Model
 from torch import Tensor
-from transcribed import CLOSE, SEED, Hand, Model
+from transcribed import Hand
 
 import fedkin as fk
 from fedkin import round as rounds
@@ -43,10 +45,10 @@ def averaged(hand: Hand) -> Base:
     def base(t: int, ids: list[int]) -> Trained:
         pull = getattr(part, "lam", 0.0)
         found = {
-            i: by_hand.sgd(server[-1], hand.batches(t, i), part.rate(t), part.momentum, part.weight_decay, pull)
+            i: net.sgd(server[-1], hand.batches(t, i), part.rate(t), part.momentum, part.weight_decay, pull)
             for i in ids
         }
-        server.append(by_hand.average(list(found.values()), [hand.sizes[i] for i in ids]))
+        server.append(net.average(list(found.values()), [hand.sizes[i] for i in ids]))
         return found, dict.fromkeys(ids, server[-1])
 
     return base
@@ -73,7 +75,7 @@ def attended(hand: Hand) -> Base:
         sent = dict(zip(ids, mix([theta[i] for i in ids], [hand.sizes[i] for i in ids]), strict=True))
         for i in range(hand.n):
             theta[i], centre[i] = sent.get(i, theta[i]), sent.get(i, centre[i])
-            theta[i] = by_hand.sgd(theta[i], hand.batches(t, i), part.eta, mu=part.lam, centre=centre[i])
+            theta[i] = net.sgd(theta[i], hand.batches(t, i), part.eta, mu=part.lam, centre=centre[i])
         return {i: theta[i] for i in ids}, sent
 
     return base
@@ -91,7 +93,7 @@ def share(t: int, start: str, end: str, levels: int) -> Fraction:
 
 def apart(p: Model, q: Model) -> float:
     total = 0.0
-    for x, y in zip(by_hand.numbers(p), by_hand.numbers(q), strict=True):
+    for x, y in zip(net.numbers(p), net.numbers(q), strict=True):
         total += (x - y) * (x - y)
     return sqrt(total)
 
@@ -173,7 +175,7 @@ class Fixed(Select):
 
 
 def run(federation: fk.Federation, method: Method, total: int = T) -> tuple[list[int], Any]:
-    result = fk.run(fk.Experiment(small(method), federation, by_hand.network(), total, SEED, dtype="float64"))
+    result = fk.run(fk.Experiment(small(method), federation, net.network(), total, SEED, dtype="float64"))
     return [line["uploads"] for line in result.rounds], result.models["global"]
 
 

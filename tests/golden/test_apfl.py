@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import hand_network as net
 import pytest
 import transcribed as by_hand
+from hand_network import CLASSES, FEATURES, ROUNDS, Model, Sample
 from small import tiny
-from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Model, Round, Sample
+from transcribed import Hand, Round
 
 import fedkin as fk
 from fedkin.collaborate import Mean
@@ -23,32 +25,32 @@ SMALL = APFL(eta=0.3, alpha=0.5, adapt="first", steps=3, batch=4)
 
 
 def mixed_logits(v: Model, w: Model, alpha: float, x: list[float]) -> list[float]:
-    ours, theirs = by_hand.logits(v, x)[0], by_hand.logits(w, x)[0]
+    ours, theirs = net.logits(v, x)[0], net.logits(w, x)[0]
     return [alpha * ours[c] + (1.0 - alpha) * theirs[c] for c in range(CLASSES)]
 
 
 def through(v: Model, w: Model, alpha: float, samples: list[Sample]) -> tuple[Model, Model]:
     """The slopes of the loss of the mixed outputs, taken back through f(v) and through f(w)."""
-    into_v, into_w = by_hand.blank(), by_hand.blank()
+    into_v, into_w = net.blank(), net.blank()
     for x, y in samples:
-        dz = by_hand.slope(mixed_logits(v, w, alpha, x), y, len(samples))
-        by_hand.backward(into_v, v, x, by_hand.logits(v, x)[1], dz)
-        by_hand.backward(into_w, w, x, by_hand.logits(w, x)[1], dz)
+        dz = net.slope(mixed_logits(v, w, alpha, x), y, len(samples))
+        net.backward(into_v, v, x, net.logits(v, x)[1], dz)
+        net.backward(into_w, w, x, net.logits(w, x)[1], dz)
     return into_v, into_w
 
 
 def step(v: Model, w: Model, alpha: float, samples: list[Sample], part: Any, adapts: bool) -> tuple[Any, Any, float]:
     """(v, w, alpha), all from the values before the step."""
     if part.mix == "parameter":
-        g = by_hand.gradient(by_hand.combined((alpha, v), (1.0 - alpha, w)), samples)
+        g = net.gradient(net.combined((alpha, v), (1.0 - alpha, w)), samples)
         along = g
     else:
         g, other = through(v, w, alpha, samples)
-        along = by_hand.combined((alpha, g), (1.0 - alpha, other))
-    apart = by_hand.numbers(by_hand.combined((1.0, v), (-1.0, w)))
-    slope = by_hand.dot(apart, by_hand.numbers(along)) + part.penalty * alpha
-    new_w = by_hand.combined((1.0, w), (-part.eta, by_hand.gradient(w, samples)))
-    new_v = by_hand.combined((1.0, v), (-part.eta * alpha, g))
+        along = net.combined((alpha, g), (1.0 - alpha, other))
+    apart = net.numbers(net.combined((1.0, v), (-1.0, w)))
+    slope = net.dot(apart, net.numbers(along)) + part.penalty * alpha
+    new_w = net.combined((1.0, w), (-part.eta, net.gradient(w, samples)))
+    new_v = net.combined((1.0, v), (-part.eta * alpha, g))
     new_alpha = min(1.0, max(0.0, alpha - part.eta * slope)) if adapts else alpha
     return new_v, new_w, new_alpha
 
@@ -72,12 +74,12 @@ def card(hand: Hand) -> Iterator[Round]:
                 v[i], w[i], alpha[i] = step(v[i], w[i], alpha[i], samples, part, adapts)
         ever |= set(ids)
         uploads = {i: w[i] for i in ids}
-        server = by_hand.average(list(uploads.values()), [hand.sizes[i] for i in ids])
+        server = net.average(list(uploads.values()), [hand.sizes[i] for i in ids])
         slots = {"own": v, "model": w, "mix": [{"alpha": value} for value in alpha]}
         for i, mix in enumerate(slots["mix"]):
             mix["trained"] = float(i in ever)
         common = [w[i] if i in ever else server for i in range(hand.n)]  # never selected: mixed with the current w
-        judged = [by_hand.combined((alpha[i], v[i]), (1.0 - alpha[i], common[i])) for i in range(hand.n)]
+        judged = [net.combined((alpha[i], v[i]), (1.0 - alpha[i], common[i])) for i in range(hand.n)]
         predicts = [predicting(v[i], common[i], alpha[i]) for i in range(hand.n)]
         yield Round(sent, uploads, slots, judged if part.mix == "parameter" else None, server, predicts=predicts)
 
@@ -124,11 +126,11 @@ def test_the_slope_of_the_outputs_is_a_slope(federate: Any) -> None:
     hand = Hand(federate(TRAIN, TEST, (FEATURES,), CLASSES), composed(SMALL))
     samples = hand.batches(1, 4)[0]
     v, w = by_hand.drawn(2)
-    slopes = by_hand.numbers(through(v, w, 0.3, samples)[0])
-    for k, (row, i) in enumerate(by_hand.places(v)):
+    slopes = net.numbers(through(v, w, 0.3, samples)[0])
+    for k, (row, i) in enumerate(net.places(v)):
         middle, losses = row[i], []
         for shift in (1e-6, -1e-6):
             row[i] = middle + shift
-            losses.append(by_hand.scored_by(predicting(v, w, 0.3), samples)[1] / len(samples))
+            losses.append(net.scored_by(predicting(v, w, 0.3), samples)[1] / len(samples))
         row[i] = middle
         assert (losses[0] - losses[1]) / 2e-6 == pytest.approx(0.3 * slopes[k], abs=1e-8)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import hand_network as net
 import pytest
-import transcribed as by_hand
+from hand_network import ROUNDS
 from small import tiny
-from transcribed import ROUNDS, Hand, Round
+from transcribed import Hand, Round
 
 import fedkin as fk
 from fedkin.collaborate import Mean
@@ -33,13 +34,13 @@ def card(hand: Hand) -> Iterator[Round]:
         trained = {}
         for i in trainers:
             each = hand.steps(t, i, 2 if part.batches == "own" else 1)
-            trained[i] = by_hand.sgd(server, [batches[0] for batches in each], part.eta)
+            trained[i] = net.sgd(server, [batches[0] for batches in each], part.eta)
             for batches in each:
-                g = by_hand.gradient(v[i], batches[-1])
-                pull = by_hand.combined((1.0, v[i]), (-1.0, server))  # the round-start w
-                v[i] = by_hand.combined((1.0, v[i]), (-rate, g), (-rate * part.lam, pull))
+                g = net.gradient(v[i], batches[-1])
+                pull = net.combined((1.0, v[i]), (-1.0, server))  # the round-start w
+                v[i] = net.combined((1.0, v[i]), (-rate, g), (-rate * part.lam, pull))
         uploads = {i: trained[i] for i in ids}
-        server = by_hand.average(list(uploads.values()), [hand.sizes[i] for i in ids])
+        server = net.average(list(uploads.values()), [hand.sizes[i] for i in ids])
         yield Round(sent, uploads, {"personal": v}, v, server)
 
 

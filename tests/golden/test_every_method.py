@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import hand_network as net
 import pytest
 import test_ditto
 import test_fedmcsa
 import test_message_passing
 import test_pfedme
 import torch
-import transcribed as by_hand
+from hand_network import ROUNDS
 from small import tiny
-from transcribed import ROUNDS, Card
+from transcribed import Card
 
 import fedkin as fk
 from fedkin import evaluate
@@ -55,7 +56,7 @@ def test_the_pull_has_a_gradient(checked: Any, name: str) -> None:
     assert weak is not None
     assert strong is not None
     for p, q in zip(weak, strong, strict=True):
-        assert max(abs(x - y) for x, y in zip(by_hand.numbers(p), by_hand.numbers(q), strict=True)) > 1e-3
+        assert max(abs(x - y) for x, y in zip(net.numbers(p), net.numbers(q), strict=True)) > 1e-3
 
 
 OWN = {

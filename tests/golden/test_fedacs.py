@@ -7,10 +7,12 @@ from dataclasses import replace
 from math import floor
 from typing import Any
 
+import hand_network as net
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Model, Round
+from hand_network import CLASSES, FEATURES, ROUNDS, Model
+from transcribed import Hand, Round
 
 import fedkin as fk
 from fedkin.collaborate import SimilarityThreshold
@@ -38,10 +40,10 @@ def quantile(values: list[float], level: float) -> float:
 
 def cosines(models: list[Model], origin: Model | None) -> list[list[float]]:
     """Step 3, on the whole pool; of w - theta^0 where an origin is given (A-A8)."""
-    moved = models if origin is None else [by_hand.combined((1.0, w), (-1.0, origin)) for w in models]
-    vectors = [by_hand.numbers(w) for w in moved]
+    moved = models if origin is None else [net.combined((1.0, w), (-1.0, origin)) for w in models]
+    vectors = [net.numbers(w) for w in moved]
     m = range(len(models))
-    return [[1.0 if i == j else by_hand.cosine(vectors[i], vectors[j]) for j in m] for i in m]
+    return [[1.0 if i == j else net.cosine(vectors[i], vectors[j]) for j in m] for i in m]
 
 
 def weighed(models: list[Model], p: float | None, origin: Model | None = None) -> list[list[float]]:
@@ -73,11 +75,11 @@ def card(hand: Hand) -> Iterator[Round]:
         sent = {}
         for i in ids:
             row = a[pool.index(i)]
-            u = by_hand.combined(*((row[k], cache[j]) for k, j in enumerate(pool)))
-            sent[i] = by_hand.combined((1.0 - part.alpha, cache[i]), (part.alpha, u))
+            u = net.combined(*((row[k], cache[j]) for k, j in enumerate(pool)))
+            sent[i] = net.combined((1.0 - part.alpha, cache[i]), (part.alpha, u))
         received = [sent.get(i, cache[i]) for i in range(hand.n)]
         for i in ids:
-            cache[i] = by_hand.sgd(sent[i], hand.batches(t, i), train.eta, train.momentum, train.weight_decay)
+            cache[i] = net.sgd(sent[i], hand.batches(t, i), train.eta, train.momentum, train.weight_decay)
         yield Round(sent, {i: cache[i] for i in ids}, {"model": cache}, cache, None, received)
 
 
@@ -115,7 +117,7 @@ def test_a_pool_in_which_nine_tenths_select(federate: Any, checked: Any, pool: A
     hand = by_hand.Hand(federation, method)
     for t in range(2, ROUNDS + 1):
         ids, before = hand.selected(t), wanted[t - 2].slots["model"]
-        shares = [by_hand.numbers(wanted[t - 1].sent[i]) != by_hand.numbers(before[i]) for i in ids]
+        shares = [net.numbers(wanted[t - 1].sent[i]) != net.numbers(before[i]) for i in ids]
         assert 0 < sum(shares) < 13  # some have kin and some have none
 
 
@@ -162,7 +164,7 @@ def test_cosines_below_zero_never_count() -> None:
 
 def test_a_model_of_no_length_is_like_nothing_but_itself() -> None:
     models = by_hand.drawn(4)
-    models[1] = by_hand.combined((0.0, models[1]))
+    models[1] = net.combined((0.0, models[1]))
     found = SimilarityThreshold(None).weights(by_hand.stack(models), torch.ones(4, dtype=torch.float64))["model"]
     assert found[1].tolist() == [0.0, 1.0, 0.0, 0.0]
     assert found[:, 1].tolist() == [0.0, 1.0, 0.0, 0.0]

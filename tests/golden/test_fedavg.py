@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import hand_network as net
 import numpy as np
 import pytest
 import torch
-import transcribed as by_hand
-from transcribed import CLASSES, FEATURES, ROUNDS, SEED, Hand, Model, Round, gradient, network, numbers, places, scored
+from hand_network import CLASSES, FEATURES, ROUNDS, SEED, Model, gradient, network, numbers, places, scored
+from transcribed import Hand, Round
 
 from fedkin.collaborate import Mean, Nothing
 from fedkin.engines import Plain
@@ -28,7 +29,7 @@ def trained(hand: Hand, start: Model, t: int, client: int) -> Model:
     rate, lam = part.eta, getattr(part, "lam", 0.0)
     for _ in range(t - 1):
         rate *= part.rate_decay
-    return by_hand.sgd(start, hand.batches(t, client), rate, part.momentum, part.weight_decay, lam)
+    return net.sgd(start, hand.batches(t, client), rate, part.momentum, part.weight_decay, lam)
 
 
 def one_model(hand: Hand) -> Iterator[Round]:
@@ -39,7 +40,7 @@ def one_model(hand: Hand) -> Iterator[Round]:
         ids = hand.selected(t)
         sent = dict.fromkeys(ids, w)
         uploads = {i: trained(hand, w, t, i) for i in ids}
-        w = by_hand.average(list(uploads.values()), [hand.sizes[i] if part.weights == "size" else 1.0 for i in ids])
+        w = net.average(list(uploads.values()), [hand.sizes[i] if part.weights == "size" else 1.0 for i in ids])
         # FedAvg-FT: the model after one local pass, with the batches of the round to come
         post = [trained(hand, w, t + 1, i) for i in range(hand.n)]
         yield Round(sent, uploads, {}, post, w)

@@ -7,11 +7,13 @@ from dataclasses import replace
 from math import exp
 from typing import Any
 
+import hand_network as net
 import pytest
 import torch
 import transcribed as by_hand
+from hand_network import COMPONENTS, ROUNDS, Model, a
 from small import tiny
-from transcribed import COMPONENTS, ROUNDS, Card, Hand, Mix, Model, Round, a
+from transcribed import Card, Hand, Mix, Round
 
 import fedkin as fk
 from fedkin.collaborate import ComponentAttention, MeanBefore
@@ -29,12 +31,12 @@ def attention(
     models: list[Model], sizes: list[float], names: tuple[str, ...], sigma: float, size_weighted: bool
 ) -> list[list[float]]:
     """Step 2 for one component, with A-M1; size-weighted as in A-M12. The diagonal of COS is exactly 1."""
-    vectors = [by_hand.numbers(model, names) for model in models]
+    vectors = [net.numbers(model, names) for model in models]
     rows = []
     for i in range(len(models)):
         row = []
         for k in range(len(models)):
-            c = 1.0 if i == k else by_hand.cosine(vectors[i], vectors[k])
+            c = 1.0 if i == k else net.cosine(vectors[i], vectors[k])
             row.append(exp(sigma * c - sigma))
         total = sum(row)
         row = [value / total for value in row]
@@ -62,7 +64,7 @@ def attended(sigma: float, granularity: str = "layer", size_weighted: bool = Fal
 
 def meant(models: list[Model], sizes: list[float]) -> list[Model]:
     """FedMCSA^-MCSA."""
-    return [by_hand.average(models, sizes)] * len(models)
+    return [net.average(models, sizes)] * len(models)
 
 
 def double_loops(hand: Hand, mix: Mix) -> Iterator[Round]:
@@ -76,7 +78,7 @@ def double_loops(hand: Hand, mix: Mix) -> Iterator[Round]:
         received = list(w)
         for i in range(hand.n):
             if hand.method.trains == "everyone" or i in ids:
-                w[i], theta[i] = by_hand.double_loop(w[i], hand.batches(t, i), hand.method.train)
+                w[i], theta[i] = net.double_loop(w[i], hand.batches(t, i), hand.method.train)
         sent = dict(zip(ids, mixed, strict=True))
         slots = {"model": w, "theta": theta}
         yield Round(sent, {i: w[i] for i in ids}, slots, theta, None, received, {"post-w": w})

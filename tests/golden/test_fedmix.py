@@ -7,12 +7,14 @@ from dataclasses import replace
 from math import log
 from typing import Any
 
+import hand_network as net
 import numpy as np
 import pytest
 import torch
 import transcribed as by_hand
+from hand_network import CLASSES, CLOSE, FEATURES, HIDDEN, SEED, A, B, Model, Sample
 from torch import nn
-from transcribed import CLASSES, CLOSE, FEATURES, HIDDEN, SEED, A, B, Hand, Model, Sample
+from transcribed import Hand
 
 import fedkin as fk
 from fedkin import round as rounds
@@ -44,8 +46,8 @@ def shrunk(samples: list[Sample], lam: float, towards: list[float] | None = None
 
 def input_slope(w: Model, x: list[float], y: int) -> list[float]:
     """grad_x CE(f(x), y)."""
-    z, h = by_hand.logits(w, x)
-    dz = by_hand.slope(z, y, 1)
+    z, h = net.logits(w, x)
+    dz = net.slope(z, y, 1)
     found = [0.0] * FEATURES
     for j in range(HIDDEN):
         dh = 0.0
@@ -60,11 +62,11 @@ def loss(w: Model, samples: list[Sample], average: Average, lam: float) -> float
     xbar, ybar = average
     total = 0.0
     for x, y in shrunk(samples, lam):
-        p = by_hand.probabilities(by_hand.logits(w, x)[0])
+        p = net.probabilities(net.logits(w, x)[0])
         soft = 0.0
         for c in range(CLASSES):
             soft -= ybar[c] * log(p[c])
-        total += (1.0 - lam) * -log(p[y]) + lam * soft + lam * (1.0 - lam) * by_hand.dot(input_slope(w, x, y), xbar)
+        total += (1.0 - lam) * -log(p[y]) + lam * soft + lam * (1.0 - lam) * net.dot(input_slope(w, x, y), xbar)
     return total / len(samples)
 
 
@@ -72,14 +74,14 @@ def gradient(w: Model, samples: list[Sample], average: Average, lam: float) -> M
     """Of that loss; the third term by differences of gradients along xbar, as the card has it (to fourth order)."""
     xbar, ybar = average
     z = shrunk(samples, lam)
-    terms = [(1.0 - lam, by_hand.gradient(w, z))]
+    terms = [(1.0 - lam, net.gradient(w, z))]
     for c in range(CLASSES):
-        terms.append((lam * ybar[c], by_hand.gradient(w, [(x, c) for x, _ in z])))
+        terms.append((lam * ybar[c], net.gradient(w, [(x, c) for x, _ in z])))
     e = 1e-3
     for times, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
-        moved = by_hand.gradient(w, shrunk(samples, lam, xbar, times * e))
+        moved = net.gradient(w, shrunk(samples, lam, xbar, times * e))
         terms.append((lam * (1.0 - lam) * weight / (12.0 * e), moved))
-    return by_hand.combined(*terms)
+    return net.combined(*terms)
 
 
 def case(seed: int, samples: int) -> tuple[Model, list[Sample], Average]:
@@ -102,7 +104,7 @@ def torch_model(w: Model) -> dict[str, torch.Tensor]:
 
 
 def by_torch() -> Network:
-    return Network(by_hand.network(), torch.zeros(FEATURES, dtype=torch.float64), 4, torch.float64)
+    return Network(net.network(), torch.zeros(FEATURES, dtype=torch.float64), 4, torch.float64)
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.05, 0.3, 0.9])
@@ -124,7 +126,7 @@ def test_its_gradient_by_finite_differences(lam: float, padded: int) -> None:
     found = Mixed(replace(SMALL, lam=lam), by_torch()).grad(torch_model(w), batched(samples, average, padded))
     e, wanted = 1e-4, copy.deepcopy(w)
     moved = copy.deepcopy(w)
-    for (row, i), (out, j) in zip(by_hand.places(moved), by_hand.places(wanted), strict=True):
+    for (row, i), (out, j) in zip(net.places(moved), net.places(wanted), strict=True):
         value, total = row[i], 0.0
         for times, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
             row[i] = value + times * e
@@ -138,8 +140,8 @@ def test_its_gradient_by_finite_differences(lam: float, padded: int) -> None:
 def test_the_second_order_term_matters() -> None:
     """The check above would see it missing."""
     w, samples, average = case(5, 3)
-    full = by_hand.numbers(gradient(w, samples, average, 0.3))
-    without = by_hand.numbers(gradient(w, samples, ([0.0] * FEATURES, average[1]), 0.3))
+    full = net.numbers(gradient(w, samples, average, 0.3))
+    without = net.numbers(gradient(w, samples, ([0.0] * FEATURES, average[1]), 0.3))
     assert max(abs(p - q) for p, q in zip(full, without, strict=True)) > 1e-2
 
 
@@ -225,8 +227,8 @@ def local(hand: Hand, w: Model, t: int, client: int, averages: list[Average]) ->
     stream = rng.keys(SEED, "picks", t, np.array([client]))
     for number, samples in enumerate(hand.batches(t, client)):
         at = int(float(rng.uniform(stream, number, 1)[0, 0]) * len(averages))  # the random choice
-        slopes = by_hand.numbers(gradient(w, samples, averages[at], part.lam))
-        for k, (row, i) in enumerate(by_hand.places(w)):
+        slopes = net.numbers(gradient(w, samples, averages[at], part.lam))
+        for k, (row, i) in enumerate(net.places(w)):
             velocity[k] = part.momentum * velocity[k] + slopes[k] + part.weight_decay * row[i]
             row[i] -= part.rate(t) * velocity[k]
     return w
@@ -249,6 +251,6 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
         _, _, reply = heard[0]
         assert set(reply.upload) == {"model"}
         assert by_hand.farthest(reply.upload["model"], wanted) < CLOSE, f"round {t}"
-        server = by_hand.average(wanted, [hand.sizes[i] for i in ids])
+        server = net.average(wanted, [hand.sizes[i] for i in ids])
         assert by_hand.apart(state.collaborate["model"], server) < CLOSE, f"round {t}"
         assert (log.traffic.uploads, log.traffic.downloads) == (3, 3)

@@ -6,11 +6,13 @@ from dataclasses import replace
 from math import exp
 from typing import Any
 
+import hand_network as net
 import pytest
 import torch
 import transcribed as by_hand
+from hand_network import Model
 from small import tiny
-from transcribed import Mix, Model
+from transcribed import Mix
 
 import fedkin as fk
 from fedkin.collaborate import HeuristicMessagePassing, MessagePassing
@@ -26,7 +28,7 @@ SMALL = Prox(eta=0.2, steps=3, batch=4, lam=0.8)
 def passed(models: list[Model], alpha: float, sigma: float, kept: list[float] | None = None) -> list[list[float]]:
     """xi of card 2.9; where a row's own weight would be negative it is 0 and the rest is rescaled. A source that counts
     for less sends less, and its receiver keeps the more of its own."""
-    vectors = [by_hand.numbers(model) for model in models]
+    vectors = [net.numbers(model) for model in models]
     rows = []
     for i in range(len(models)):
         row, others = [0.0] * len(models), 0.0
@@ -46,13 +48,13 @@ def heuristic(
     models: list[Model], self_weight: float, sigma: float, kept: list[float] | None = None
 ) -> list[list[float]]:
     """xi of card 2.10; a single participant, or one whose others do not count, keeps its model."""
-    vectors = [by_hand.numbers(model) for model in models]
+    vectors = [net.numbers(model) for model in models]
     rows = []
     for i in range(len(models)):
         row = [0.0] * len(models)
         for j in range(len(models)):
             if j != i:
-                row[j] = exp(sigma * by_hand.cosine(vectors[i], vectors[j]) - sigma) * (kept[j] if kept else 1.0)
+                row[j] = exp(sigma * net.cosine(vectors[i], vectors[j]) - sigma) * (kept[j] if kept else 1.0)
         total = sum(row)
         if total > 0.0:
             row = [(1.0 - self_weight) * value / total for value in row]

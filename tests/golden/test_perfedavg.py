@@ -7,12 +7,13 @@ from dataclasses import replace
 from math import sqrt
 from typing import Any
 
+import hand_network as net
 import numpy as np
 import pytest
 import torch
-import transcribed as by_hand
+from hand_network import CLASSES, FEATURES, ROUNDS, Model
 from small import tiny
-from transcribed import CLASSES, FEATURES, ROUNDS, Hand, Model, Round
+from transcribed import Hand, Round
 
 import fedkin as fk
 from fedkin.collaborate import Mean
@@ -27,18 +28,18 @@ BATCHES = {"FO": 2, "HF": 3}
 
 
 def step(w: Model, batches: list[Any], part: Any) -> Model:
-    inner = by_hand.combined((1.0, w), (-part.alpha, by_hand.gradient(w, batches[0])))
-    v = by_hand.gradient(inner, batches[1])
+    inner = net.combined((1.0, w), (-part.alpha, net.gradient(w, batches[0])))
+    v = net.gradient(inner, batches[1])
     if part.order == "FO":
-        return by_hand.combined((1.0, w), (-part.eta, v))
-    length = sqrt(by_hand.dot(by_hand.numbers(v), by_hand.numbers(v)))
+        return net.combined((1.0, w), (-part.eta, v))
+    length = sqrt(net.dot(net.numbers(v), net.numbers(v)))
     if length < 1e-12:
-        return by_hand.combined((1.0, w), (-part.eta, v))
+        return net.combined((1.0, w), (-part.eta, v))
     e = 1e-2 / length
-    above = by_hand.gradient(by_hand.combined((1.0, w), (e, v)), batches[2])
-    below = by_hand.gradient(by_hand.combined((1.0, w), (-e, v)), batches[2])
-    h = by_hand.combined((1.0 / (2.0 * e), above), (-1.0 / (2.0 * e), below))
-    return by_hand.combined((1.0, w), (-part.eta, v), (part.eta * part.alpha, h))
+    above = net.gradient(net.combined((1.0, w), (e, v)), batches[2])
+    below = net.gradient(net.combined((1.0, w), (-e, v)), batches[2])
+    h = net.combined((1.0 / (2.0 * e), above), (-1.0 / (2.0 * e), below))
+    return net.combined((1.0, w), (-part.eta, v), (part.eta * part.alpha, h))
 
 
 def card(hand: Hand) -> Iterator[Round]:
@@ -52,11 +53,11 @@ def card(hand: Hand) -> Iterator[Round]:
             uploads[i] = server
             for batches in hand.steps(t, i, BATCHES[part.order]):
                 uploads[i] = step(uploads[i], batches, part)
-        server = by_hand.average([uploads[i] for i in ids], [hand.sizes[i] for i in ids])
+        server = net.average([uploads[i] for i in ids], [hand.sizes[i] for i in ids])
         judged = []
         for i in range(hand.n):
-            g = by_hand.gradient(server, hand.batches(t, i)[0])
-            judged.append(by_hand.combined((1.0, server), (-part.alpha, g)))
+            g = net.gradient(server, hand.batches(t, i)[0])
+            judged.append(net.combined((1.0, server), (-part.alpha, g)))
         yield Round(sent, uploads, {}, judged, server)
 
 
@@ -91,8 +92,8 @@ def test_the_second_order_term_is_there(federation: Any) -> None:
     """The first step of each kind from the same model with the same first two batches."""
     hand = Hand(federation, CASES["Hessian-free"])
     batches = hand.steps(1, 4, 3)[0]
-    first = by_hand.numbers(step(hand.first, batches, SMALL))
-    second = by_hand.numbers(step(hand.first, batches, replace(SMALL, order="HF")))
+    first = net.numbers(step(hand.first, batches, SMALL))
+    second = net.numbers(step(hand.first, batches, replace(SMALL, order="HF")))
     assert max(abs(p - q) for p, q in zip(first, second, strict=True)) > 1e-4
 
 
@@ -101,9 +102,7 @@ def test_the_difference_is_the_hessian_times_v(federate: Any) -> None:
     hand = Hand(federate(TRAIN, TEST, (FEATURES,), CLASSES), CASES["Hessian-free"])
     batches = hand.steps(1, 4, 3)[0]
     part = replace(SMALL, order="HF")
-    v = by_hand.gradient(
-        by_hand.combined((1.0, hand.first), (-part.alpha, by_hand.gradient(hand.first, batches[0]))), batches[1]
-    )
+    v = net.gradient(net.combined((1.0, hand.first), (-part.alpha, net.gradient(hand.first, batches[0]))), batches[1])
     x = torch.tensor([sample[0] for sample in batches[2]], dtype=torch.float64)
     y = torch.tensor([sample[1] for sample in batches[2]])
 
@@ -112,7 +111,7 @@ def test_the_difference_is_the_hessian_times_v(federate: Any) -> None:
     along = sum((g * torch.tensor(v[name])).sum() for name, g in zip(at, slopes, strict=True))
     exact = dict(zip(at, torch.autograd.grad(along, list(at.values())), strict=True))  # type: ignore[arg-type]
     after = step(hand.first, batches, part)
-    wanted = by_hand.combined((1.0, hand.first), (-part.eta, v))
+    wanted = net.combined((1.0, hand.first), (-part.eta, v))
     for name, value in exact.items():
         difference = np.array(after[name]) - np.array(wanted[name])
         h = torch.from_numpy(difference / (part.eta * part.alpha))

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import hand_network as net
 import pytest
 import transcribed as by_hand
+from hand_network import ROUNDS
 from small import tiny
-from transcribed import ROUNDS, Hand, Round
+from transcribed import Hand, Round
 
 import fedkin as fk
 from fedkin.collaborate import Mean
@@ -31,10 +33,10 @@ def card(hand: Hand) -> Iterator[Round]:
         trainers = list(range(hand.n)) if hand.method.trains == "everyone" else ids
         sent = dict.fromkeys(trainers, server)
         for i in trainers:
-            w[i], theta[i] = by_hand.double_loop(server, hand.batches(t, i), hand.method.train)
+            w[i], theta[i] = net.double_loop(server, hand.batches(t, i), hand.method.train)
         shares = [hand.sizes[i] if part.weights == "size" else 1.0 for i in ids]
-        mean = by_hand.average([w[i] for i in ids], shares)
-        server = by_hand.combined((1.0 - part.beta, server), (part.beta, mean))
+        mean = net.average([w[i] for i in ids], shares)
+        server = net.combined((1.0 - part.beta, server), (part.beta, mean))
         slots = {"model": w, "theta": theta}
         yield Round(sent, {i: w[i] for i in ids}, slots, theta, server, None, {"post-w": w})
 
@@ -72,4 +74,4 @@ def test_without_a_pull_the_server_stays(federation: Any, checked: Any) -> None:
     method = CASES["no pull"]
     wanted = checked(method, card)
     assert wanted[-1].server is not None
-    assert by_hand.numbers(wanted[-1].server) == pytest.approx(by_hand.numbers(by_hand.Hand(federation, method).first))
+    assert net.numbers(wanted[-1].server) == pytest.approx(net.numbers(by_hand.Hand(federation, method).first))

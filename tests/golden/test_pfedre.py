@@ -6,12 +6,14 @@ from dataclasses import replace
 from math import isnan
 from typing import Any
 
+import hand_network as net
 import pfedre_transcribed as box
 import pytest
 import torch
 import transcribed as by_hand
+from hand_network import CLASSES, CLOSE, FEATURES, SEED
 from pfedre_transcribed import ROUNDS, Outcome, Rule
-from transcribed import CLASSES, CLOSE, FEATURES, SEED, Hand
+from transcribed import Hand
 
 import fedkin as fk
 from fedkin import evaluate
@@ -227,7 +229,7 @@ def test_the_transcription_descends_its_j(federate: Any) -> None:
     """The slopes of J by central differences, and a J that falls."""
     hand = Hand(federate(TRAIN, TEST, (FEATURES,), CLASSES), method(Rule(samples=2)))
     rule = Rule(samples=2, iterations=60)
-    after = by_hand.sgd(hand.first, hand.batches(1, 4), 0.2)
+    after = net.sgd(hand.first, hand.batches(1, 4), 0.2)
     goal = box.target(rule, 0, hand.first, after, 0.2, len(hand.batches(1, 4)))
     y = box.labels(2)
     x = [[0.1 * ((7 * k + 3 * j) % 11 - 5) for j in range(FEATURES)] for k in range(len(y))]
@@ -250,7 +252,7 @@ def test_the_personal_model_alone_is_locals(federation: Any) -> None:
     mine = make.pfedre(eta=0.2, batch=4, gamma=0.3, iterations=3)
     alone = replace(make.local(), train=SGD(eta=0.2, steps=None, epochs=1, batch=4, gamma=0.3))
     found, wanted = (
-        fk.run(fk.Experiment(each, federation, by_hand.network(), ROUNDS, SEED, dtype="float64")).models["personal"]
+        fk.run(fk.Experiment(each, federation, net.network(), ROUNDS, SEED, dtype="float64")).models["personal"]
         for each in (mine, alone)
     )
     for name, value in wanted.items():
@@ -268,7 +270,7 @@ def test_who_all_do_the_same_are_all_kept(federate: Any) -> None:
     mine = replace(mine, train=replace(mine.train, steps=2, epochs=None))  # a batch of everything is not shuffled
     average = replace(make.fedavg(count=4), train=SGD(eta=0.2, steps=2, batch=8))
     found, wanted = (
-        fk.run(fk.Experiment(each, federation, by_hand.network(), ROUNDS, SEED, dtype="float64"))
+        fk.run(fk.Experiment(each, federation, net.network(), ROUNDS, SEED, dtype="float64"))
         for each in (mine, average)
     )
     assert [line["kept"] for line in found.rounds] == [4.0] * ROUNDS

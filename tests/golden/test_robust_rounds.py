@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import hand_network as net
 import pfedre_transcribed as box
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLOSE, ROUNDS, Hand, Model, Round
+from hand_network import CLOSE, ROUNDS, Model
+from transcribed import Hand, Round
 
 import fedkin as fk
 from fedkin import round as rounds
@@ -29,9 +31,9 @@ def card(whole: Whole) -> Callable[[Hand], Iterator[Round]]:
         for t in range(1, ROUNDS + 1):
             ids = hand.selected(t)
             sent = dict.fromkeys(ids, server)
-            uploads = {i: by_hand.sgd(server, hand.batches(t, i), part.eta) for i in ids}
+            uploads = {i: net.sgd(server, hand.batches(t, i), part.eta) for i in ids}
             server = whole(list(uploads.values()))
-            after = [by_hand.sgd(server, hand.batches(t + 1, i), part.eta) for i in range(hand.n)]
+            after = [net.sgd(server, hand.batches(t + 1, i), part.eta) for i in range(hand.n)]
             yield Round(sent, uploads, {}, after, server)
 
     return played
@@ -70,7 +72,7 @@ def test_who_is_not_finite_is_removed_first(federation: Any, started: Any, case:
     for t in (1, 2):
         state, log = rounds.play(method, task, play, state)
         good = [i for i in range(len(TRAIN)) if i != 4]
-        server = whole([by_hand.sgd(server, hand.batches(t, i), 0.3) for i in good])
+        server = whole([net.sgd(server, hand.batches(t, i), 0.3) for i in good])
         assert log.dropped == [4]
         found = method.collaborate.model(state.collaborate)
         assert found is not None

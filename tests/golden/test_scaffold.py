@@ -6,11 +6,13 @@ import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import hand_network as net
 import pytest
 import torch
 import transcribed as by_hand
+from hand_network import CLASSES, CLOSE, FEATURES, Model
 from small import tiny
-from transcribed import CLASSES, CLOSE, FEATURES, Hand, Model
+from transcribed import Hand
 
 import fedkin as fk
 from fedkin import evaluate
@@ -42,15 +44,15 @@ def local(w: Model, c: Model, mine: Model, batches: list[Any], rate: float, part
     """(y, c_i+): each step y <- y - eta (g_B(y) - c_i + c), then option II."""
     y = copy.deepcopy(w)
     velocity = [0.0] * NUMBERS
-    every, own = by_hand.numbers(c), by_hand.numbers(mine)
+    every, own = net.numbers(c), net.numbers(mine)
     for samples in batches:
-        slopes = by_hand.numbers(by_hand.gradient(y, samples))
-        for k, (row, i) in enumerate(by_hand.places(y)):
+        slopes = net.numbers(net.gradient(y, samples))
+        for k, (row, i) in enumerate(net.places(y)):
             step = slopes[k] + part.weight_decay * row[i] - own[k] + every[k]
             velocity[k] = part.momentum * velocity[k] + step
             row[i] -= rate * velocity[k]
     scale = 1.0 / (rate * worth(len(batches), part.momentum))
-    return y, by_hand.combined((1.0, mine), (-1.0, c), (scale, w), (-scale, y))
+    return y, net.combined((1.0, mine), (-1.0, c), (scale, w), (-scale, y))
 
 
 @dataclass
@@ -63,19 +65,19 @@ class Server:
 
     @staticmethod
     def first(hand: Hand) -> Server:
-        return Server(hand.first, by_hand.blank(), [by_hand.blank()] * hand.n)
+        return Server(hand.first, net.blank(), [net.blank()] * hand.n)
 
     def round(self, hand: Hand, t: int, ids: list[int]) -> tuple[dict[int, Model], dict[int, Model]]:
         """One round with these clients: their y and their change of c_i."""
         part, server = hand.method.train, hand.method.collaborate
         ended = {i: local(self.w, self.c, self.mine[i], hand.batches(t, i), part.rate(t), part) for i in ids}
         ys = {i: y for i, (y, _) in ended.items()}
-        changes = {i: by_hand.combined((1.0, ended[i][1]), (-1.0, self.mine[i])) for i in ids}
+        changes = {i: net.combined((1.0, ended[i][1]), (-1.0, self.mine[i])) for i in ids}
         shares = [hand.sizes[i] if server.weights == "size" else 1.0 for i in ids]
-        mean = by_hand.average(list(ys.values()), shares)
-        self.w = by_hand.combined((1.0 - server.beta, self.w), (server.beta, mean))
-        moved = by_hand.average(list(changes.values()), [1.0] * len(ids))
-        self.c = by_hand.combined((1.0, self.c), (len(ids) / hand.n, moved))
+        mean = net.average(list(ys.values()), shares)
+        self.w = net.combined((1.0 - server.beta, self.w), (server.beta, mean))
+        moved = net.average(list(changes.values()), [1.0] * len(ids))
+        self.c = net.combined((1.0, self.c), (len(ids) / hand.n, moved))
         self.mine = [ended[i][1] if i in ended else own for i, own in enumerate(self.mine)]
         return ys, changes
 
@@ -114,7 +116,7 @@ def played(started: Any, method: Method, federation: fk.Federation) -> None:
     heard = by_hand.listened(play)
     server = Server.first(hand)
     everyone = torch.arange(hand.n)
-    for t in range(1, by_hand.ROUNDS + 1):
+    for t in range(1, net.ROUNDS + 1):
         heard.clear()
         before = copy.deepcopy(server)
         state, log = rounds.play(method, task, play, state)
@@ -149,8 +151,7 @@ def played(started: Any, method: Method, federation: fk.Federation) -> None:
 def test_the_cost_of_a_run_is_twice_that_of_fedavg(federation: Any) -> None:
     fedavg = Method("tried", Uniform(count=3), SGD(steps=3, batch=4), Everyone(), Mean())
     costs = [
-        fk.run(fk.Experiment(method, federation, by_hand.network(), 4)).summary["cost"]
-        for method in (fedavg, composed())
+        fk.run(fk.Experiment(method, federation, net.network(), 4)).summary["cost"] for method in (fedavg, composed())
     ]
     sent = {"uploads": 12, "downloads": 12, "bytes_up": 48 * NUMBERS, "bytes_down": 48 * NUMBERS}
     assert costs[0] == sent | {"client_rounds": 12}

@@ -6,10 +6,12 @@ from dataclasses import replace
 from math import sqrt
 from typing import Any
 
+import hand_network as net
 import pytest
 import torch
 import transcribed as by_hand
-from transcribed import CLOSE, ROUNDS, SEED, Hand, Model, Sample
+from hand_network import CLOSE, ROUNDS, SEED, Model, Sample
+from transcribed import Hand
 
 import fedkin as fk
 from fedkin import round as rounds
@@ -38,13 +40,13 @@ def gains(before: Model, uploads: list[Model], orders: list[list[int]], validati
     """Monte-Carlo Shapley values over these orders; a coalition is worth acc_V(W + mean of its updates)."""
     total = [0.0] * len(uploads)
     for order in orders:
-        last = by_hand.scored(before, validation)[0] / len(validation)
+        last = net.scored(before, validation)[0] / len(validation)
         for k in range(len(order)):
-            change = by_hand.average(
-                [by_hand.combined((1.0, uploads[j]), (-1.0, before)) for j in order[: k + 1]], [1.0] * (k + 1)
+            change = net.average(
+                [net.combined((1.0, uploads[j]), (-1.0, before)) for j in order[: k + 1]], [1.0] * (k + 1)
             )
-            model = by_hand.combined((1.0, before), (1.0, change))
-            value = by_hand.scored(model, validation)[0] / len(validation)
+            model = net.combined((1.0, before), (1.0, change))
+            value = net.scored(model, validation)[0] / len(validation)
             total[order[k]] += value - last
             last = value
     return [value / len(orders) for value in total]
@@ -65,14 +67,14 @@ def test_sfedavg(federation: Any, started: Any) -> None:
         state, log = rounds.play(method, task, play, state)
         ids = log.selected.tolist()
         assert ids == wanted
-        uploads = [by_hand.sgd(server, hand.batches(t, i), method.train.eta) for i in ids]
+        uploads = [net.sgd(server, hand.batches(t, i), method.train.eta) for i in ids]
         gen = generator(SEED, "observe", t)
         orders = [torch.randperm(3, generator=gen).tolist() for _ in range(10)]  # the random choice
         for i, gain in zip(ids, gains(server, uploads, orders, validation), strict=True):
             phi[i] = 0.75 * phi[i] + 0.25 * gain
             moved += gain != 0.0
         assert state.select["phi"].tolist() == pytest.approx(phi, abs=1e-12), f"round {t}"
-        server = by_hand.average(uploads, [1.0] * 3)
+        server = net.average(uploads, [1.0] * 3)
         assert by_hand.apart(state.collaborate["model"], server) < CLOSE, f"round {t}"
     assert moved > 3
 
@@ -83,7 +85,7 @@ def test_sfedavg(federation: Any, started: Any) -> None:
 def value(hand: Hand, w: Model, client: int) -> float:
     """v_i = (1 / sqrt(n_i)) sum of the losses over D_i."""
     own = samples(hand, client)
-    return by_hand.scored(w, own)[1] / sqrt(len(own))
+    return net.scored(w, own)[1] / sqrt(len(own))
 
 
 def test_active(federation: Any, started: Any) -> None:
@@ -109,8 +111,8 @@ def test_active(federation: Any, started: Any) -> None:
         for i in ids:
             values[i] = value(hand, server, i)  # at the model it received, not at the one it trained
         assert state.select["values"].tolist() == pytest.approx(values, abs=1e-8), f"round {t}"
-        uploads = [by_hand.sgd(server, hand.batches(t, i), method.train.eta) for i in ids]
-        server = by_hand.average(uploads, [hand.sizes[i] for i in ids])
+        uploads = [net.sgd(server, hand.batches(t, i), method.train.eta) for i in ids]
+        server = net.average(uploads, [hand.sizes[i] for i in ids])
         assert by_hand.apart(state.collaborate["model"], server) < CLOSE, f"round {t}"
     assert len(seen) > 3
 

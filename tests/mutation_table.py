@@ -1,0 +1,203 @@
+"""The wrong changes that `mutations.py` tries: each as source text before and after, and the tests to catch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A wrong change. `before` may name several ways to write the line, of which the source has one, and `after` then
+    has as many. `tests` are paths below tests/, and after -k the words of pytest's option of that name; paths that do
+    not exist are left out, and without any that exists the words are looked for in all tests."""
+
+    name: str
+    before: str | tuple[str, ...]
+    after: str | tuple[str, ...]
+    tests: str
+
+    def changes(self) -> list[tuple[str, str]]:
+        if isinstance(self.before, str) and isinstance(self.after, str):
+            return [(self.before, self.after)]
+        return list(zip(self.before, self.after, strict=True))
+
+
+RESUME = "runs -k resume and not killed"
+METRICS = "runs -k metrics"
+VERDICT = "runs -k verdict"
+
+PARTS = [
+    Mutation("prox-sign", "(self.towards, -self.pull)", "(self.towards, self.pull)", "golden train -k prox"),
+    Mutation("prox-sign-plain", "model), self.pull)", "model), -self.pull)", "golden train equivalence -k prox"),
+    Mutation("prox-no-gradient", '("model", "centre", self.lam', '("model", "model", self.lam', "golden train -k prox"),
+    Mutation("momentum-not-at-rest", "tree.zeros(carry[self.model])", "carry[self.model]", "golden train"),
+    Mutation("rate-decay-early", "self.rate_decay ** (round - 1)", "self.rate_decay ** round", "golden train -k rate"),
+    Mutation("moreau-judged-by-w", 'return mine["theta"]', 'return mine["model"]', "golden train -k pfedme or moreau"),
+    Mutation(
+        "ditto-restarts", 'start if self.restart else mine["personal"]', "start", "golden train -k ditto or two_streams"
+    ),
+    Mutation(
+        "maml-judged-by-w",
+        "added(w, f.grad(w, batch), -self",
+        "added(w, w, 0 * self",
+        "golden train -k perfedavg or maml",
+    ),
+    Mutation("maml-hessian", "(a - b) / (2 * e)", "(a - b) / e", "golden train -k perfedavg or maml"),
+    Mutation("apfl-mixture", "alpha * a + (1 - alpha) * b", "(1 - alpha) * a + alpha * b", "golden train -k apfl"),
+    Mutation("apfl-alpha-ascends", "alpha - rate * (slope", "alpha + rate * (slope", "golden train -k apfl"),
+    Mutation("fedmix-picks-its-own", "np.where(at < first, at, at + last - first)", "at", "golden train -k fedmix"),
+    Mutation("fedmix-slope", "lam * (1 - lam) * slope", "lam * slope", "golden train -k fedmix"),
+    Mutation(
+        "scaffold-control-lost", 'added(mine["control"], change)', 'zeros(mine["control"])', "golden train -k scaffold"
+    ),
+    Mutation("scaffold-server-control", "float(kept.sum()) / task.n", "1.0", "golden train -k scaffold"),
+    Mutation("mean-ignores-sizes", 'kept * reply.report["size"] if', "kept if", "golden -k fedavg"),
+    Mutation("median", "values[(n - 1) // 2] + values[n // 2]", "values[n // 2] + values[n // 2]", "collaborate"),
+    Mutation("trimmed-mean", "values[b : n - b]", "values[b:]", "collaborate -k robust or trimmed"),
+    Mutation("fedmcsa-softmax-axis", "counted.sum(1, keepdim=True)", "counted.sum(0, keepdim=True)", "collaborate"),
+    Mutation(
+        "fedacs-not-strict",
+        "(s > delta)",
+        "(s >= delta)",
+        "golden collaborate -k fedacs",
+    ),
+    Mutation("fedamp-derivative", "exp(-x / self.sigma) / self.sigma", "exp(-x / self.sigma)", "collaborate"),
+    Mutation("attention-alpha", "alpha * mine + (1 - alpha)", "(1 - alpha) * mine + alpha", "select -k attention"),
+    Mutation("schedule-early", "(round - 1) * self.levels // rounds", "round * self.levels // rounds", "select"),
+    Mutation("dismiss-at-half", '2 * counted > slot["judged"]', '2 * counted >= slot["judged"]', "select -k dismiss"),
+    Mutation(
+        "active-without-root", 'reply.report["size"].sqrt()', 'reply.report["size"]', "select -k valuation or active"
+    ),
+    Mutation("shapley-forgets", "self.alpha * phi[reply.ids] +", "phi[reply.ids] +", "select -k shapley"),
+    Mutation("krum-largest", ".cpu().argsort(stable=True)", ".cpu().argsort(stable=True, descending=True)", "keep"),
+    Mutation("relevance-minority", "(0, cut) if 2 * cut >= m", "(0, cut) if 2 * cut < m", "keep -k relevance"),
+    Mutation("relevance-unsorted", "dummies.double().sort(2).values", "dummies.double()", "keep -k relevance"),
+    Mutation("inversion-uphill", "steps if literal else -rate * steps", "steps if literal else rate * steps", "keep"),
+    Mutation("alignment-reversed", "1 - (updates * way)", "1 + (updates * way)", "keep -k alignment"),
+]
+
+ENGINES = [
+    Mutation("finished-client-goes-on", "sum(count > first for count in steps)", "len(steps)", "engines equivalence"),
+    Mutation("short-batch-as-full", '/ batch["weight"].sum(1, keepdim=True)', '/ batch["weight"].shape[1]', "engines"),
+    Mutation("padding-trained-on", "np.arange(width) < count[:, None]", "np.arange(width) <= count[:, None]", "golden"),
+    Mutation("short-batch-dropped", "epochs * -(-sizes // batch)", "epochs * (sizes // batch)", "core -k batches"),
+    Mutation("batch-with-repeats", "np.where(seen, last, pick)", "pick", "core -k batches"),
+    Mutation("batches-without-seed", 'self.seed, "batches"', '0, "batches"', "equivalence engines -k seed"),
+    Mutation("batches-alike-every-round", '"batches", round, who', '"batches", 1, who', "engines -k keyed"),
+    Mutation("batches-alike-for-all", '"batches", round, who', '"batches", round, 0 * who', "engines -k keyed"),
+    Mutation("dropout-alike-for-all", '"dropout", round, who', '"dropout", round, 0 * who', "equivalence engines"),
+    Mutation("replies-out-of-order", "whole.only(ids.argsort())", "whole", "equivalence engines"),
+    Mutation(
+        "broken-slots-written",
+        "all(0).cpu()",
+        "all(0).cpu() | True",
+        "test_round.py engines parts -k broken or nonsense",
+    ),
+    Mutation("padding-evaluated", "(hit & live).sum(1)", "hit.sum(1)", "engines -k evaluation"),
+    Mutation(
+        "recv-before-mixing",
+        'if "model" not in sent.own:',
+        "if True:",
+        "test_round.py parts engines -k mixing or mixed or kinds",
+    ),
+    Mutation(
+        "recv-after-training",
+        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s"): trainers = everyone if '
+        'method.trains == "everyone" else ids uploads = ids if collaborate.gives.replies else ids[:0] '
+        "reply = engine.train(train, sent, trainers, r, uploads, method.needs.reports)",
+        "trainers = everyone if method.trains == 'everyone' else ids\n"
+        "    uploads = ids if collaborate.gives.replies else ids[:0]\n"
+        "    reply = engine.train(train, sent, trainers, r, uploads, method.needs.reports)\n"
+        "    log.seconds['train_s'] = 0.0\n"
+        "    if watcher is not None:\n        watcher.sent(state, sent)",
+        "test_round.py -k mixed",
+    ),
+    Mutation(
+        "unselected-upload",
+        "ids if collaborate.gives.replies",
+        "trainers if collaborate.gives.replies",
+        "test_round.py parts -k everyone or uploads",
+    ),
+    Mutation(
+        "looking-trains", "round + 1, keep=False", "round + 1, keep=True", "test_round.py parts equivalence -k looking"
+    ),
+    Mutation(
+        "nan-uploads-count", "good &= tree.finite(model).cpu()", "good &= True", "test_round.py parts -k nonsense"
+    ),
+    Mutation("downloads-once", "shared[0] * len(sent.ids) + own[0]", "shared[0] + own[0]", "test_round.py parts"),
+]
+
+RUNS = [
+    Mutation(
+        "checkpoint-no-collaborate",
+        "getattr(state, name) for name in SLOTS}",
+        "getattr(state, name) for name in SLOTS[:2]}",
+        RESUME,
+    ),
+    Mutation("slots-not-restored", "self.engine.restore(found.private)", "pass", RESUME),
+    Mutation(
+        "resume-cuts-nothing",
+        "self.recorder.cut(found.lengths, found.state.round)",
+        "self.recorder.lengths = found.lengths",
+        RESUME,
+    ),
+    Mutation("resume-repeats-a-round", 'State(about["round"], *', 'State(about["round"] - 1, *', RESUME),
+    Mutation(
+        "fingerprint-no-labels", "[federation.y, federation.x[::step],", "[federation.x[::step],", "data -k truth"
+    ),
+    Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
+    Mutation("half-line-believed", 'if line.endswith("\\n")', "", "report -k partial"),
+    Mutation(
+        "last10-of-the-first", '"last10": float(np.mean(values[-10:', '"last10": float(np.mean(values[:10', METRICS
+    ),
+    Mutation("validated-by-test", "np.argmax(checks)", "np.argmax(values)", METRICS),
+    Mutation(
+        "worst-tenth-is-best", "values[: max(1, len(values) // 10)]", "values[-max(1, len(values) // 10) :]", METRICS
+    ),
+    Mutation("target-met-below", "/ WINDOW > target", "/ WINDOW >= target", METRICS),
+    Mutation(
+        "macro-is-micro",
+        "float(score.accuracy[have].mean())",
+        "float(score.correct.sum() / score.count.sum())",
+        "engines",
+    ),
+    Mutation("cost-from-round-1", "before.get(name, 0) + sum(", "sum(", "golden select train -k counted"),
+    Mutation("better-is-worse", "(gains[:, known] > 0)", "(gains[:, known] < 0)", VERDICT),
+    Mutation("irrelevant-gain", "np.where(irrelevant, np.nan, gained)", "gained", "runs -k gain"),
+    Mutation(
+        "gain-of-another-seed",
+        "gain(run, runs[LOCAL][seed])",
+        "gain(run, next(iter(runs[LOCAL].values())))",
+        "comparison -k gains",
+    ),
+    Mutation(
+        "seeds-in-one-folder",
+        'method / f"seed-{seed}")',
+        'method / "seed-0")',
+        "command comparison -k writes or gains",
+    ),
+    Mutation("settings-of-others", "not several or has(m, path_of(s))", "True", "command -k settings"),
+    Mutation(
+        "local-of-another",
+        "[alone(first), *followed]",
+        "[alone(methods[-1]), *followed]",
+        "command -k training",
+    ),
+    Mutation("verdict-ignores-seeds", "p < LEVEL and len(set(signs.tolist())) == 1", "p < LEVEL", VERDICT),
+    Mutation("verdict-reversed", '"better" if signs[0] > 0', '"better" if signs[0] < 0', VERDICT),
+    Mutation("data-of-the-run-before", " or experiment.data != self.data", "", "comparison -k data"),
+    Mutation(
+        "cadence-of-its-own", "experiment.evaluate_every or every", "setup.evaluate_every", "comparison -k cadence"
+    ),
+    Mutation("newer-format-believed", "isinstance(found, int) and found <= FORMAT", "True", "runs -k folder"),
+    Mutation(
+        "stop-not-heard",
+        "any(answer is False for answer in answers)",
+        "False",
+        "runs -k callback",
+    ),
+    Mutation("part-unchecked", "check_fields(self) self.check()", "self.check()", "test_fields.py"),
+    Mutation("wrapper-forgets", "return self.base.needs", "return Needs()", "test_needs.py select -k dismiss or needs"),
+]
+
+MUTATIONS = [*PARTS, *ENGINES, *RUNS]
