@@ -128,9 +128,10 @@ class Shows(Prox):
         return kept | {"shown": tree.mapped(lambda value: 2 * value, carry["model"])}, upload
 
 
+@pytest.mark.parametrize("who", ["selected", "everyone"])
 @pytest.mark.parametrize("part", [SGD, Shows])
-def test_what_clients_show_is_mixed_before_they_train(begin: Any, part: type[SGD]) -> None:
-    run = begin(composed(part(**WORK), collaborate=MeanBefore()))
+def test_what_clients_show_is_mixed_before_they_train(begin: Any, part: type[SGD], who: str) -> None:
+    run = begin(composed(part(**WORK), collaborate=MeanBefore(), trains=who))
     for t in (1, 2):
         before = tree.mapped(torch.clone, run.engine.slots.values[part.shared])
         log, seen = run.seen_round()
@@ -144,7 +145,9 @@ def test_what_clients_show_is_mixed_before_they_train(begin: Any, part: type[SGD
         direct = run.engine.score(held, torch.arange(6), "test")
         torch.testing.assert_close(found["recv"].loss, direct.loss)
         if part is SGD:
-            trained = [run.trained(mean, t, i) if i in ids.tolist() else tree.row(held, i) for i in EVERYONE]
+            trainers = EVERYONE if who == "everyone" else ids.tolist()
+            trained = [tree.row(held, i) for i in EVERYONE]
+            trained = [run.trained(model, t, i) if i in trainers else model for i, model in enumerate(trained)]
             equal(run.engine.slots.values["model"], tree.stacked(trained))
 
 
