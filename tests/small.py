@@ -15,7 +15,7 @@ from fedkin import evaluate
 from fedkin import round as rounds
 from fedkin.collaborate import Mean
 from fedkin.comparison.compare import concluded
-from fedkin.comparison.plan import Loaded, Plan, Planned, planned
+from fedkin.comparison.plan import Loaded, Plan, Planned, runs_for
 from fedkin.comparison.sequence import play_in_sequence
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
@@ -198,7 +198,7 @@ def compared(
     """A comparison as the command line makes it. With `stop` that method's seed ends after round 2, and all after it
     are not begun: None."""
     place = CommandFolder(folder)
-    plan = Plan(place, planned([replace(experiment, method=method) for method in methods], seeds, place))
+    plan = Plan(place, runs_for([replace(experiment, method=method) for method in methods], seeds, place))
     plan.write()
 
     def watching(one: Planned, number: int, of: int) -> fk.Callback | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
@@ -137,13 +137,32 @@ def test_a_fraction_of_the_clients_says_what_it_is() -> None:
         Attention(fraction=Uniform(count=2))  # type: ignore[arg-type]
 
 
-def test_annotations_that_cannot_be_read_are_named() -> None:
+def test_an_annotation_that_names_what_is_not_imported_fits_anything_and_the_others_are_checked() -> None:
     @dataclass(frozen=True)
     class Unreadable(fk.Keep):
         weight: Decimal | None = None
+        count: int = 1
+        several: list[int] = field(default_factory=list)
 
-    with pytest.raises(fk.BadInput, match=r"annotations of Unreadable cannot be read: name 'Decimal'"):
-        Unreadable()
+    assert Unreadable("anything").weight == "anything"
+    with pytest.raises(fk.BadInput, match=r"^Unreadable\.count must be a whole number, not 'x'\.$"):
+        Unreadable(count="x")
+    with pytest.raises(fk.BadInput, match=r"^keep\.several cannot be 'x'\.$"):
+        Unreadable(several="x")
+
+
+@pytest.mark.parametrize(("name", "advice"), [("__post_init__", "check"), ("judges", "needs"), ("listens", "gives")])
+def test_what_parts_said_before_is_not_ignored_in_silence(name: str, advice: str) -> None:
+    with pytest.raises(TypeError, match=rf"Old\.{name} is of a version before.*{advice}"):
+        type("Old", (fk.Keep,), {name: True, "__module__": "elsewhere"})
+
+
+def test_a_part_that_is_no_dataclass_is_refused_in_a_sentence() -> None:
+    class Bare(fk.Keep):
+        pass
+
+    with pytest.raises(fk.BadInput, match=r"^Bare is not a dataclass; write @dataclass\(frozen=True\)"):
+        replace(fk.methods.fedavg(), keep=Bare())
 
 
 def test_any_dataclass_can_be_checked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from small import NUMBERS, SIZES, composed, equal, network
 from torch import Tensor
 
 import fedkin as fk
+from fedkin import round as rounds
 from fedkin.collaborate import Control, Mean, MeanBefore, Nothing
 from fedkin.core import tree
 from fedkin.core.tree import Message, Model
@@ -264,3 +266,18 @@ def test_a_broken_client_keeps_what_it_had_and_breaks_nobody(begin: Any, collabo
         assert log.replied == (5 if collaborate.gives.replies else 0)
     equal(tree.row(run.engine.slots.values["model"], 2), first)
     assert tree.finite(run.engine.slots.values["model"]).all()
+
+
+def test_messages_of_a_round_do_not_live_through_the_next(begin: Any) -> None:
+    run = begin(composed(SGD(**WORK)))
+    uploads: list[Any] = []
+
+    class Watching:
+        def sent(self, state: Any, sent: Any) -> None:
+            assert not any(upload() is not None for upload in uploads)
+
+        def played(self, state: Any, log: Any) -> None:
+            uploads.append(weakref.ref(log.reply))
+
+    rounds.loop(run.method, run.task, run.engine, run.state, Watching())
+    assert len(uploads) == run.task.rounds

@@ -1,13 +1,14 @@
 """fedkin: personalised federated learning in which each client learns from its kin.
 
-To run:                 Data, from_clients, load_data, Experiment, run, compare, load_run, methods
+To run:                 Data, from_clients, load_data, Experiment, run, compare, load_run, load_comparison, methods
 What comes back:        Run, Comparison; Callback and Record for whoever wants to be told of every round
 To write a part:        Select, Train, Keep, Collaborate, Descent, Needs, Gives, fields, tree
 What parts hand over:   Model, Message, Batch, Slot, Task, Sent, Reply, Kin, Work, Objective
 """
 
 from fedkin import collaborate, fields, keep, methods, select, train
-from fedkin.comparison.compare import Comparison, compare
+from fedkin.comparison.compare import compare
+from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.core import tree
 from fedkin.data import Data, Federation, from_clients
 from fedkin.data import load as load_data
@@ -53,6 +54,7 @@ __all__ = [
     "fields",
     "from_clients",
     "keep",
+    "load_comparison",
     "load_data",
     "load_run",
     "methods",

@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
+from inspect import get_annotations
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -75,11 +76,16 @@ def check(part: Any) -> None:
 
 @cache
 def hints_of(kind: type) -> dict[str, Any]:
-    """The annotations of a class, with their rules."""
-    try:
-        return get_type_hints(kind, include_extras=True)
-    except NameError as error:
-        raise BadInput(f"The annotations of {kind.__name__} cannot be read: {error}.") from error
+    """The annotations of a class, with their rules. One that names what is not imported fits any value."""
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        for name, hint in get_annotations(base).items():
+            alone = type(base.__name__, (), {"__annotations__": {name: hint}, "__module__": base.__module__})
+            try:
+                found |= get_type_hints(alone, include_extras=True)
+            except NameError:
+                found[name] = Any
+    return found
 
 
 def alternatives(hint: Any) -> tuple[Any, ...]:
@@ -119,7 +125,18 @@ def plain(hint: Any) -> list[Rule]:
         return [Rule(lambda v: isinstance(v, list | tuple), "{field} is a list, not {value!r}.")]
     if is_part(hint):
         return [Rule(lambda v: isinstance(v, hint), f"{{field}} is a {hint.__name__} part, not {{value!r}}.")]
+    if get_origin(hint) in (list, dict, set, frozenset):
+        return [Rule(lambda v: fits(hint, v), "{field} cannot be {value!r}.")]
     return []
+
+
+def fits(hint: Any, value: object) -> bool:
+    """Whether pydantic takes the value for this annotation."""
+    try:
+        TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def number(hint: type) -> Rule:

@@ -14,17 +14,17 @@ this one call; a part draws from no other. `Train`, which runs at the client, ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import PurePath
 from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
+from fedkin.contract import Gives, Needs, Part, redefines
 from fedkin.errors import BadInput, require
 from fedkin.fields import Rule
 from fedkin.messages import Model, Reply, Sent, Slot, Task
-from fedkin.part import Gives, Needs, Part, redefines
 from fedkin.training import Train
 
 __all__ = ["Collaborate", "Gives", "Keep", "Method", "Needs", "Part", "Select", "Train", "Who", "redefines"]
@@ -74,7 +74,7 @@ class Select(Part):
         return slot
 
     def log(self, slot: Slot) -> dict[str, float]:
-        """Cheap numbers for the record. Called after every evaluated round."""
+        """Cheap numbers for the record. Called after every scored round."""
         return {}
 
     def marks(self, slot: Slot) -> dict[str, Tensor]:
@@ -137,7 +137,7 @@ class Collaborate(Part):
 
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
         """Make what these clients are sent. Called before training in every round, and whenever what clients would be
-        sent is to be evaluated.
+        sent is to be scored.
 
         ids: ascending. current: the models that these clients hold now, stacked, if `Needs.current`, else None.
         Returns what is sent, with `Sent.kin` where each client gets a mixture of its own, and the new slot.
@@ -184,6 +184,9 @@ class Method(Part):
 
     def check(self) -> None:
         """Refuse parts that do not fit together."""
+        for part in (self.select, self.train, self.keep, self.collaborate):
+            sentence = f"{type(part).__name__} is not a dataclass; write @dataclass(frozen=True) above the class."
+            require(is_dataclass(part), sentence)
         needs, gives = self.needs, self.collaborate.gives
         select, keep, collaborate = (type(part).__name__ for part in (self.select, self.keep, self.collaborate))
         require(

@@ -112,6 +112,8 @@ def loop(method: Method, task: Task, engine: Engine, state: State, watcher: Watc
     """Play rounds until `task.rounds` of them are played or the watcher asks to stop; returns the last state."""
     while state.round < task.rounds:
         state, log = play(method, task, engine, state, watcher)
-        if watcher.played(state, log) is False:
+        go_on = watcher.played(state, log) is not False
+        del log  # it holds this round's messages, which are not to live through the next one
+        if not go_on:
             break
     return state

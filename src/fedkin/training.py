@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from fedkin.contract import Part, redefines
 from fedkin.core import tree
 from fedkin.messages import Batch, Message, Model, Objective, Work
-from fedkin.part import Part, redefines
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -78,10 +79,91 @@ def test_own_data_and_own_modules_are_compared() -> None:
     assert list(found.gains().index) == [f"ward {i}" for i in range(4)]
 
 
-@pytest.mark.parametrize("seeds", [0, []])
-def test_no_seed_is_refused(seeds: Any) -> None:
-    with pytest.raises(fk.BadInput, match="seed"):
-        fk.compare(["fedavg"], digits(), seeds=seeds)
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no method": ({"methods": []}, "at least one method"),
+    "a name alone": ({"methods": "fedavg"}, "list of methods"),
+    "a function": ({"methods": [fk.methods.fedavg]}, "list of methods"),
+    "an unknown name": ({"methods": ["fedavgg"]}, "did you mean fedavg"),
+    "no seed": ({"seeds": 0}, "at least 1"),
+    "an empty list of seeds": ({"seeds": []}, "different whole numbers"),
+    "a seed twice": ({"seeds": [0, 0]}, "different whole numbers"),
+    "half a seed": ({"seeds": 1.5}, "different whole numbers"),
+    "no process": ({"jobs": 0}, "number of processes"),
+    "a model that is none": ({"model": 3}, "a name or a module"),
+    "data that are none": ({"data": 3}, "fk.Data"),
+    "nothing to go on with": ({"resume": True}, "folder"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_sentence_and_leaves_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    given, sentence = BAD[name]
+    with pytest.raises(fk.BadInput, match=sentence):
+        fk.compare(**{"methods": ["fedavg"], "data": digits(), "rounds": 1} | given)
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_outlives_its_comparison_and_then_the_folder_goes() -> None:
+    run = fk.compare(["fedavg"], digits(), rounds=1).runs["fedavg"][0]
+    gc.collect()
+    assert run.clients()["selected"].tolist() == [1] * 6
+    folder = run.folder
+    assert folder is not None
+    del run
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_callbacks_hear_every_run_and_may_stop_the_comparison(tmp_path: Path) -> None:
+    class Ear(fk.Callback):
+        heard: ClassVar[list[tuple[Any, ...]]] = []
+
+        def begun(self, experiment: dict[str, Any]) -> None:
+            self.heard.append(("begun", experiment["method"]["name"]))
+
+        def recorded(self, record: fk.Record) -> bool:
+            self.heard.append((record.method, record.seed, record.round))
+            return record.method != "fedavg"
+
+        def ended(self, finished: bool) -> None:
+            self.heard.append(("ended", finished))
+
+    folder = tmp_path / "out"
+    with pytest.raises(fk.BadInput, match="A callback stopped the comparison; go on with folder="):
+        fk.compare(["fedavg"], digits(), rounds=2, folder=folder, callbacks=[Ear()])
+    alone = [("begun", "local"), ("local", 0, 1), ("local", 0, 2), ("ended", True)]
+    assert Ear.heard == [*alone, ("begun", "fedavg"), ("fedavg", 0, 1), ("ended", False)]
+    with pytest.raises(fk.BadInput, match="not finished"):
+        fk.load_comparison(folder)
+    assert fk.compare(["fedavg"], digits(), rounds=2, folder=folder, resume=True).verdicts.keys() == {"fedavg"}
+
+
+def test_a_stored_comparison_is_read_back(tmp_path: Path) -> None:
+    made = fk.compare(["fedavg"], digits(), rounds=1, folder=tmp_path / "out", seeds=2)
+    read = fk.load_comparison(tmp_path / "out")
+    assert read.table().equals(made.table())
+    assert read.gains().equals(made.gains())
+    assert read.verdicts == made.verdicts
+    with pytest.raises(fk.BadInput, match="not a comparison"):
+        fk.load_comparison(tmp_path)
+    with pytest.raises(fk.BadInput, match="load_comparison"):
+        fk.load_run(tmp_path / "out")
+
+
+def test_a_comparison_on_own_data_goes_on_with_the_same_data_only(tmp_path: Path) -> None:
+    gen = torch.Generator().manual_seed(0)
+    clients = {f"ward {i}": (torch.randn(12, 3, generator=gen), torch.arange(12) % 2) for i in range(4)}
+    folder, data = tmp_path / "out", fk.from_clients(clients)
+    fk.compare(["fedavg"], data, rounds=1, folder=folder)
+    more = fk.compare(["fedavg"], data, rounds=2, folder=folder, resume=True)
+    assert more.runs["fedavg"][0].reached == 2
+    other = fk.from_clients({name: (x + 1, y) for name, (x, y) in clients.items()})
+    with pytest.raises(fk.BadInput, match="data are not those"):
+        fk.compare(["fedavg"], other, rounds=3, folder=folder, resume=True)
 
 
 def test_all_methods_of_a_comparison_have_one_cadence() -> None:

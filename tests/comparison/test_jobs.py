@@ -25,7 +25,7 @@ from fedkin.command.options import RunOptions
 from fedkin.command.progress import Progress
 from fedkin.comparison import compare, jobs
 from fedkin.comparison import plan as plans
-from fedkin.comparison.plan import Loaded, Plan, Planned, planned, settled, stored_plan
+from fedkin.comparison.plan import Loaded, Plan, Planned, runs_for, settled, stored_plan
 from fedkin.comparison.sequence import play_in_sequence
 from fedkin.runs import setup
 from fedkin.runs.folder import CommandFolder
@@ -36,7 +36,7 @@ DIGITS = ["--data", "digits", "--clients", "6"]
 
 def runs_of(folder: Path, rounds: int, *methods: fk.Method) -> list[Planned]:
     base = fk.Experiment(methods[0], fk.Data("digits", clients=6), rounds=rounds, evaluate_every=2, threads=1)
-    return planned([replace(base, method=method) for method in methods], [0], CommandFolder(folder))
+    return runs_for([replace(base, method=method) for method in methods], [0], CommandFolder(folder))
 
 
 def wait(for_: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:
@@ -205,7 +205,7 @@ def running(process: int) -> bool:
 def test_what_was_handed_over_in_python_stays_in_its_process(tmp_path: Path, federate) -> None:
     base = fk.Experiment(fk.methods.fedavg(), federate((4, 5, 6)), rounds=2, threads=1)
     both = [base, replace(base, method=fk.methods.local())]
-    plan = planned(both, [0], CommandFolder(tmp_path))
+    plan = runs_for(both, [0], CommandFolder(tmp_path))
     said: list[str] = []
     assert jobs.play_side_by_side(plan, 2, Loaded(), warn=said.append)
     assert all(one.done for one in plan)
@@ -269,7 +269,7 @@ def test_a_plan_remembers_its_jobs_and_threads(tmp_path: Path) -> None:
     assert (stored.jobs, stored.preset) == (3, "some")
     assert [one.experiment.threads for one in stored.runs] == [1, 1]
     fresh = replace(plan[1].experiment, threads=None, evaluate_every=None)
-    then = {one.experiment.method.name: one.experiment for one in stored.runs}
+    then = {one.experiment.method.name: one.experiment.described() for one in stored.runs}
     assert compare.chosen_before(fresh, then) == plan[1].experiment
     assert compare.chosen_before(replace(fresh, threads=2), then).threads == 2
 

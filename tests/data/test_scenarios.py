@@ -15,7 +15,7 @@ from torch import Tensor
 from fedkin.data import Data, Federation, Index, load
 from fedkin.data.scenarios import flip, ood, random_clients, rounded_count
 from fedkin.errors import BadInput
-from fedkin.runs.resolve import fingerprint
+from fedkin.runs.facts import fingerprint
 
 Federate = Callable[..., Federation]
 SIZES = tuple(range(20, 60, 2))  # 20 clients

@@ -14,7 +14,7 @@ from small import Until
 import fedkin as fk
 from fedkin import presets
 from fedkin.command import cli
-from fedkin.comparison.plan import Loaded, planned
+from fedkin.comparison.plan import Loaded, runs_for
 from fedkin.comparison.sequence import play_in_sequence
 from fedkin.presets import Preset, Target, adafl
 from fedkin.presets.outcome import outcome
@@ -189,7 +189,7 @@ def test_seeds_that_do_not_reach_a_target_are_counted() -> None:
 
 def test_rows_of_a_preset_may_have_different_rounds(tmp_path: Path) -> None:
     rows = [replace(row, rounds=6 + i) for i, row in enumerate(tiny().rows)]
-    plan = planned(rows, [0], CommandFolder(tmp_path))
+    plan = runs_for(rows, [0], CommandFolder(tmp_path))
     assert play_in_sequence(plan, Loaded())
     found = outcome(tiny(), {one.experiment.method.name: [one.run] for one in plan})
     assert [row["rounds"] for row in found["rows"].values()] == [6, 7]

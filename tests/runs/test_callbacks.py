@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import fedkin as fk
 
 
@@ -55,3 +57,16 @@ def test_a_callback_stops_a_run_and_every_callback_hears_the_round(tmp_path: Pat
     assert [len(ear.records) for ear in (first, second)] == [2, 2]
     assert first.checkpoints[-1] == 2
     assert fk.run(experiment(), tmp_path / "run", resume=True).finished
+
+
+def test_what_is_no_callback_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(fk.BadInput, match=r"derived from fk\.Callback"):
+        fk.run(experiment(), tmp_path / "run", callbacks=[print])
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_seconds_of_rounds_add_up_to_those_of_the_run() -> None:
+    result = fk.run(experiment())
+    for name in ("train_s", "mix_s", "evaluate_s"):
+        total = sum(line["seconds"].get(name, 0.0) for line in result.rounds)
+        assert result.summary["time"][name] == pytest.approx(total, abs=1e-3)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from small import Until
 
 import fedkin as fk
 
@@ -20,9 +21,9 @@ def experiment(rounds: int = 2) -> fk.Experiment:
 
 def test_only_one_module_knows_the_names_of_files() -> None:
     """Sentences may name a file; only runs/folder.py opens one by its name."""
-    names = r"(experiment|clients|summary|plan|format)\.json|rounds\.jsonl|seed-|models\.safetensors|report\.html"
+    names = r"(experiment|clients|summary|plan|format)\.json|rounds\.jsonl|seed-|models\.safetensors|report\.html|\.bin"
     for path in SOURCE.rglob("*.py"):
-        opened = re.findall(rf'/ f?"[^"\n]*(?:{names})', path.read_text())
+        opened = re.findall(rf'[/(] ?f?"[\w.{{}}-]*(?:{names})"', path.read_text())
         assert not opened or path.name == "folder.py", f"{path}: {opened}"
 
 
@@ -39,13 +40,16 @@ def test_folders_without_a_version_are_read_and_resumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "match"), [('{"format": 2}', "newer fedkin"), ("{}", "damaged"), ('{"format": "x"}', "damaged")]
+    ("text", "match"),
+    [('{"format": 2}', "newer fedkin"), ("{}", "damaged"), ('{"format": "x"}', "damaged"), ("{", "damaged")],
 )
 def test_a_version_that_is_not_known_is_refused(tmp_path: Path, text: str, match: str) -> None:
     fk.run(experiment(), tmp_path / "run")
     (tmp_path / "run" / "format.json").write_text(text)
     with pytest.raises(fk.BadInput, match=match):
-        _ = fk.load_run(tmp_path / "run").summary, fk.load_run(tmp_path / "run").experiment
+        fk.load_run(tmp_path / "run")
+    with pytest.raises(fk.BadInput, match=match):
+        _ = fk.Run(tmp_path / "run").rounds
     with pytest.raises(fk.BadInput, match=match):
         fk.run(experiment(3), tmp_path / "run", resume=True)
 
@@ -69,3 +73,13 @@ def test_a_run_from_memory_says_what_its_folder_says(tmp_path: Path) -> None:
 def test_what_was_not_kept_is_said() -> None:
     with pytest.raises(fk.BadInput, match="without a folder"):
         fk.run(experiment()).kin()
+
+
+def test_an_extended_run_that_was_stopped_is_not_finished(tmp_path: Path) -> None:
+    fk.run(experiment(2), tmp_path / "run")
+    fk.run(experiment(5), tmp_path / "run", resume=True, callbacks=[Until(3)])
+    with pytest.raises(fk.BadInput, match="not finished"):
+        fk.load_run(tmp_path / "run")
+    run = fk.Run(tmp_path / "run")
+    assert not run.finished
+    assert run.reached == 3

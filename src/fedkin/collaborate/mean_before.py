@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from fedkin.collaborate.mixing import Mixing, Weights
+from fedkin.contract import Gives
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.errors import require
 from fedkin.messages import Sent, Slot, Task
-from fedkin.part import Gives
 
 
 @dataclass(frozen=True)

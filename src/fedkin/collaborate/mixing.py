@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
+from fedkin.contract import Gives, Needs
 from fedkin.core import tree
 from fedkin.core.geometry import blocks
 from fedkin.core.tree import Model
 from fedkin.errors import BadInput, require
 from fedkin.fields import Rule
 from fedkin.messages import Kin, Reply, Sent, Slot, Task
-from fedkin.part import Gives, Needs
 from fedkin.parts import Collaborate
 
 GRANULARITIES = ("layer", "tensor", "model")
@@ -69,14 +69,19 @@ class Mixing(Collaborate):
         self, stacked: Model, kept: Tensor, sizes: Tensor | None = None, origin: Model | None = None
     ) -> dict[str, Tensor]:
         """The weights of these models in each other's mixtures, by component: (m, m) each."""
-        models, finite = finite_models(stacked)
-        return self.similarities(models, kept.double() * finite, sizes, origin).of
+        return self.weighed(stacked, kept, sizes, origin)[2].of
 
     def mix(self, stacked: Model, kept: Tensor, sizes: Tensor | None = None, origin: Model | None = None) -> Model:
         """A mixture of these models for each of them, stacked."""
+        models, finite, weights = self.weighed(stacked, kept, sizes, origin)
+        return self.blend(weights.of, models, stacked, finite)
+
+    def weighed(
+        self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None
+    ) -> tuple[Model, Tensor, Weights]:
+        """The models with zeros for those that are not finite, which are finite, and the weights of all."""
         models, finite = finite_models(stacked)
-        weights = self.similarities(models, kept.double() * finite, sizes, origin).of
-        return self.blend(weights, models, stacked, finite)
+        return models, finite, self.similarities(models, kept.double() * finite, sizes, origin)
 
     def blend(self, weights: dict[str, Tensor], models: Model, current: Model, finite: Tensor) -> Model:
         """The mixtures of the models with these weights. A client whose current model is not finite keeps that one."""
@@ -93,8 +98,7 @@ class Mixing(Collaborate):
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
         assert current is not None
         sources, stacked = self.sources(slot, ids, current)
-        models, finite = finite_models(stacked)
-        found = self.similarities(models, slot["kept"][sources].double() * finite, task.sizes[sources], task.model)
+        models, finite, found = self.weighed(stacked, slot["kept"][sources], task.sizes[sources], task.model)
         at = torch.searchsorted(sources, ids)
         weights = {component: value[at] for component, value in found.of.items()}  # (m, s)
         mixed = self.blend(weights, models, current, finite[at])

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from fedkin.contract import Gives
 from fedkin.core.tree import Model
 from fedkin.messages import Sent, Slot, Task
-from fedkin.part import Gives
 from fedkin.parts import Collaborate
 
 

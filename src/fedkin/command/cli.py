@@ -7,34 +7,33 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import click
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from fedkin import presets
+from fedkin.command.lists import WIDTH, list_datasets, list_methods, list_presets
 from fedkin.command.options import DataOptions, PlayOptions, PresetOptions, RunOptions, shared
 from fedkin.command.progress import Progress
 from fedkin.command.read import fresh_folder, read_experiment, read_jobs, read_methods, read_seeds
 from fedkin.command.settings import with_settings
-from fedkin.comparison.compare import Comparison, carry_out, plan_for
+from fedkin.comparison.compare import carry_out, plan_for
 from fedkin.comparison.jobs import Killed
 from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, stored_plan, with_local
+from fedkin.comparison.result import Comparison
 from fedkin.data import Data
 from fedkin.errors import BadInput, require
-from fedkin.methods import METHODS, named
-from fedkin.parts import Part
+from fedkin.methods import METHODS
 from fedkin.report import terminal
 from fedkin.runs import files
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
 
 WRITING = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")}
-WIDTH = 118  # columns a table has at least; a narrower terminal wraps its lines rather than losing numbers
 
 
 class Unfinished(Exception):
@@ -114,15 +113,6 @@ def preset(name: PresetName, options: PresetOptions) -> None:
     carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs, name), loaded, options)
 
 
-def list_presets() -> None:
-    table = Table("preset", "what it is", "rows", "seeds", "rounds", box=None, pad_edge=False)
-    for found in presets.PRESETS.values():
-        rounds = sorted({row.rounds for row in found.rows})
-        numbers = (str(len(found.rows)), str(len(found.seeds)), " to ".join(map(str, {rounds[0]: 0, rounds[-1]: 0})))
-        table.add_row(found.name, found.about, *numbers)
-    Console(width=max(WIDTH, Console().width)).print(table)
-
-
 def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, name: str) -> None:
     """Check everything that can be checked, then make the folder and play."""
     jobs = read_jobs(options.jobs, len(experiments) * len(seeds), experiments[0].device)
@@ -146,7 +136,7 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
     runs = stored.runs
     if options.rounds is not None:
         runs = [Planned(replace(one.experiment, rounds=options.rounds), one.folder) for one in runs]
-    check_agreement(stored, runs)
+    check_agreement(place, [one.experiment.described() for one in stored.runs], runs)
     carry(Plan(stored.folder, runs, jobs, stored.preset), Loaded(), options)
 
 
@@ -181,9 +171,9 @@ def show(found: Comparison, as_json: bool, screen: Console) -> None:
         table = terminal.comparison_table(found.summary) if several else terminal.accuracy_table(found.summary)
         wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
         Console(width=wide).print(table if preset is None else terminal.preset_table(preset))
-    page = write_report(found.folder.path, screen)
+    page = write_report(found.folder, screen)
     end = f", its report is {page}" if page else ""
-    screen.print(f"The run is in {found.folder.path}{end}", highlight=False, soft_wrap=True)
+    screen.print(f"The run is in {found.folder}{end}", highlight=False, soft_wrap=True)
 
 
 def write_report(folder: Path, screen: Console) -> Path | None:
@@ -200,22 +190,7 @@ def write_report(folder: Path, screen: Console) -> Path | None:
 @app.command()
 def methods() -> None:
     """List the methods and what they are made of."""
-    table = Table("method", "select", "train", "keep", "collaborate", box=None, pad_edge=False)
-    for name in METHODS:
-        method = named(name)
-        parts = (method.select, method.train, method.keep, method.collaborate)
-        table.add_row(name, *(changed_fields(part) for part in parts))
-    console = Console(width=max(WIDTH, Console().width))
-    console.print(table)
-    console.print("Change a field with --set, as in: fedkin run fedavg --set train.eta=0.1 --set select.fraction=0.2")
-    console.print("or a whole part: fedkin run fedmcsa --set keep=Relevance --set keep.samples=2")
-
-
-def changed_fields(part: Part) -> str:
-    """Return a part's name with the fields that differ from its class's defaults."""
-    default = {f.name: f.default for f in fields(part)}  # type: ignore[arg-type]
-    inside = ", ".join(f"{name}={value}" for name, value in part.values().items() if value != default[name])
-    return f"{type(part).__name__}({inside})"
+    list_methods()
 
 
 @app.command()
@@ -232,12 +207,7 @@ def report(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folde
 @data_app.command("list")
 def data_list() -> None:
     """List the datasets, and whether they are at hand."""
-    from fedkin.data import datasets
-
-    table = Table("name", "what it is", "from", "here", box=None, pad_edge=False)
-    for row in datasets():
-        table.add_row(row.name, row.description, ", ".join(row.sources), "yes" if row.offline else "no")
-    Console().print(table)
+    list_datasets()
 
 
 @data_app.command("show")

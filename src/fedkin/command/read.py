@@ -12,6 +12,7 @@ from typing import Any
 
 from fedkin.command.options import RunOptions
 from fedkin.command.settings import with_settings
+from fedkin.comparison.plan import checked_seeds
 from fedkin.data import Data
 from fedkin.errors import BadInput, require
 from fedkin.methods import named
@@ -58,15 +59,7 @@ def read_seeds(text: str | None, stored: dict[str, Any]) -> list[int]:
         several = numbers if "," in text or len(numbers) != 1 else numbers[0]
     if several is None:
         several = [stored.get("seed", 0)]
-    if isinstance(several, int) and not isinstance(several, bool):
-        require(several >= 1, f"--seeds must be at least 1, not {several}.")
-        return list(range(several))
-    whole = isinstance(several, list) and all(isinstance(n, int) and not isinstance(n, bool) for n in several)
-    require(
-        whole and several and min(several) >= 0 and len(set(several)) == len(several),
-        f"Seeds are a number of them, or a list of different whole numbers from 0, not {several!r}.",
-    )
-    return list(several)
+    return checked_seeds(several)
 
 
 def read_jobs(text: str | None, runs: int, device: str) -> int | None:

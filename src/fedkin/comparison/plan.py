@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from fedkin.data import Data, load
 from fedkin.data.federation import Federation
@@ -77,7 +78,7 @@ class Loaded:
         return self.federation
 
 
-def planned(experiments: Sequence[Experiment], seeds: Sequence[int], folder: CommandFolder) -> list[Planned]:
+def runs_for(experiments: Sequence[Experiment], seeds: Sequence[int], folder: CommandFolder) -> list[Planned]:
     """Return a planned run for each of these experiments, named by its method, with each of these seeds."""
     names = [experiment.method.name for experiment in experiments]
     require(len(set(names)) == len(names), f"Two methods of one comparison have the same name: {', '.join(names)}.")
@@ -93,9 +94,24 @@ def with_local(methods: Sequence[Method]) -> list[Method]:
 
     A matched Local follows the first method too.
     """
+    require(methods, "A comparison needs at least one method.")
     first = next((method for method in methods if method.name not in (LOCAL, MATCHED)), methods[0])
     followed = [matched(first) if method.name == MATCHED else method for method in methods]
     return followed if any(method.name == LOCAL for method in methods) else [alone(first), *followed]
+
+
+def checked_seeds(seeds: object) -> list[int]:
+    """Return the seeds: a number of them (3 means 0, 1, 2), or a list of different whole numbers from 0."""
+    if isinstance(seeds, int) and not isinstance(seeds, bool):
+        require(seeds >= 1, f"--seeds must be at least 1, not {seeds}.")
+        return list(range(seeds))
+    several = list(seeds) if isinstance(seeds, list | tuple | range) else []
+    whole = bool(several) and all(isinstance(n, int) and not isinstance(n, bool) for n in several)
+    require(
+        whole and min(several) >= 0 and len(set(several)) == len(several),
+        f"Seeds are a number of them, or a list of different whole numbers from 0, not {seeds!r}.",
+    )
+    return several
 
 
 def settled(experiments: Sequence[Experiment], loaded: Loaded, jobs: int) -> list[Experiment]:
@@ -118,27 +134,37 @@ def settled(experiments: Sequence[Experiment], loaded: Loaded, jobs: int) -> lis
     ]
 
 
-def stored_plan(folder: Path) -> Plan:
-    """Read what the runs in a folder set out to do, as they wrote it down when they began."""
+def read_plan(folder: Path) -> dict[str, Any]:
+    """Return what the runs in a folder set out to do, as JSON."""
     place = CommandFolder(folder)
     require(folder.is_dir(), f"There is no folder {folder} to resume; run without --resume to begin there.")
-    require(place.planned, f"{folder} is not a run of fedkin (it has no plan.json) to be resumed.")
-    plan = place.plan()
+    require(place.has_plan, f"{folder} is not a run of fedkin (it has no plan.json) to be resumed.")
+    return place.plan()
+
+
+def stored_plan(folder: Path) -> Plan:
+    """Return the plan of a folder. Data and modules that were handed over in Python cannot be found again."""
+    plan, place = read_plan(folder), CommandFolder(folder)
     experiments = [Experiment.from_json(value) for value in plan["arms"]]
     runs = [Planned(e, place.run(e.method.name, e.seed)) for e in experiments]
     return Plan(place, runs, plan.get("jobs", 1), plan.get("preset"))
 
 
-def check_agreement(stored: Plan, asked: list[Planned]) -> None:
-    """Refuse runs that the folder did not set out to do; only their number of rounds may be larger."""
-    there, here = (
-        {(one.experiment.method.name, one.experiment.seed): one.experiment for one in runs}
-        for runs in (stored.runs, asked)
-    )
-    folder = stored.folder.path
+def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Planned]) -> None:
+    """Refuse runs that a folder did not set out to do; only their number of rounds may be larger.
+
+    `stored` are the experiments of its plan, as JSON.
+    """
+    there = {(value["method"]["name"], value["seed"]): value for value in map(with_new_fields, stored)}
+    here = {(one.experiment.method.name, one.experiment.seed): one.experiment for one in asked}
     names = [", ".join(f"{name} seed {seed}" for name, seed in runs) for runs in (there, here)]
     require(there.keys() == here.keys(), f"{folder} holds {names[0]}, not {names[1]}; choose another --out.")
     for key, experiment in here.items():
-        old = there[key]
-        check_same(old.described(), experiment, f"{folder} holds another experiment", "choose another --out.")
-        check_rounds(folder, old.rounds, experiment)
+        check_same(there[key], experiment, f"{folder} holds another experiment", "choose another --out.")
+        check_rounds(folder, there[key]["rounds"], experiment)
+
+
+def with_new_fields(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a stored experiment with the defaults of fields that an older version did not know."""
+    given = "given" in value["data"] or str(value["model"]).startswith("given: ")
+    return value if given else Experiment.from_json(value).described()

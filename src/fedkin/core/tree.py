@@ -40,13 +40,6 @@ def vector(stacked: Model) -> Tensor:
     return torch.cat([value.reshape(len(value), -1) for value in stacked.values()], dim=1)
 
 
-def unvector(rows: Tensor, like: Model) -> Model:
-    """The inverse of `vector`. `like` is a stacked model, for any number of clients, that gives names and shapes."""
-    shapes = {name: tuple(value.shape[1:]) for name, value in like.items()}
-    parts = rows.split([int(torch.Size(shape).numel()) for shape in shapes.values()], dim=1)
-    return {name: part.reshape(len(rows), *shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}
-
-
 def stacked(models: Sequence[Model]) -> Model:
     """One stacked model of these models."""
     return {name: torch.stack([model[name] for model in models]) for name in models[0]}

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
-from fedkin.messages import Message, Model, Reply, Sent, Task
+from fedkin.messages import Message, Model, Reply, Sent
 from fedkin.parts import Train
 
 Split = Literal["train", "test", "validation"]  # the parts of a client's own samples
@@ -39,14 +39,9 @@ class Score:
 class Engine(Protocol):
     """Holds the clients, their samples and their private slots."""
 
-    chunk: int  # how many clients train at once; recorded, because it decides the last digits
     splits: tuple[Split, ...]  # which splits the clients have samples in
     has_common_test: bool  # whether there is a test set that belongs to no client
     irrelevant: Tensor | None  # (n,) bool: which clients are irrelevant, where that is known; for the record only
-
-    def task(self, rounds: int) -> Task:
-        """Return what the server knows of the problem in a run of so many rounds."""
-        ...
 
     def prepare(self, part: Train) -> tuple[int, int]:
         """Let every client send what `part.prepare` says, once, before round 1.

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fedkin.contract import Needs
 from fedkin.messages import Reply, Sent, Slot, Task
-from fedkin.part import Needs
 from fedkin.parts import Keep
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fedkin.contract import Needs
 from fedkin.errors import require
 from fedkin.messages import Reply, Sent, Slot, Task
-from fedkin.part import Needs
 from fedkin.parts import Keep
 
 

@@ -179,7 +179,7 @@ def studied(folder: Path) -> Study:
     place = CommandFolder(folder)
     begun = place.runs()
     require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
-    if begun[0].path != folder and place.planned:
+    if begun[0].path != folder and place.has_plan:
         planned = [(e["method"]["name"], e["seed"], e["rounds"]) for e in place.plan()["arms"]]
         runs = [(name, Run(place.run(name, seed).path, asked, seed)) for name, seed, asked in planned]
     else:

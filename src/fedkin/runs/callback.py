@@ -16,6 +16,8 @@ from fedkin.messages import Kin
 class Record:
     """One round as the record has it. `line` is what rounds.jsonl says of the round."""
 
+    method: str
+    seed: int
     round: int
     rounds: int  # of the whole run
     trained: int  # clients that trained in this round
@@ -45,9 +47,38 @@ class Record:
 class Callback:
     """Is told what happens in a run. Every function does nothing unless a subclass redefines it."""
 
+    def begun(self, experiment: dict[str, Any]) -> None:
+        """Called before the first round that is played now, with what experiment.json says."""
+
     def recorded(self, record: Record) -> bool | None:
         """Called after every round, when it was scored and recorded. False asks the run to stop after this round."""
         return None
 
     def saved(self, round: int) -> None:
         """Called when a checkpoint of this round lies on the disk."""
+
+    def ended(self, finished: bool) -> None:
+        """Called after the last round that is played now; `finished`: all rounds of the run are played."""
+
+
+@dataclass(frozen=True)
+class Callbacks(Callback):
+    """Several callbacks as one. Each is told everything, whatever another one answers."""
+
+    each: tuple[Callback, ...]
+
+    def begun(self, experiment: dict[str, Any]) -> None:
+        for callback in self.each:
+            callback.begun(experiment)
+
+    def recorded(self, record: Record) -> bool:
+        answers = [callback.recorded(record) for callback in self.each]
+        return not any(answer is False for answer in answers)
+
+    def saved(self, round: int) -> None:
+        for callback in self.each:
+            callback.saved(round)
+
+    def ended(self, finished: bool) -> None:
+        for callback in self.each:
+            callback.ended(finished)

@@ -37,7 +37,7 @@ class Experiment:
     training loss. `score` names the kinds of accuracy that are computed, of "post", "global", "recv" and "test"; None
     means all that there are.
 
-    A new field needs an entry here only: JSON, resuming and the command line's options go by this list.
+    JSON and resuming go by this list of fields. An option of the command line that is named as a field sets it.
     """
 
     method: Method
@@ -57,6 +57,10 @@ class Experiment:
 
     def __post_init__(self) -> None:
         require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
+        data = isinstance(self.data, Data | Federation)
+        require(data, f"An experiment's data is an fk.Data or a federation, not {self.data!r}; try fk.Data(...).")
+        model = isinstance(self.model, str | nn.Module)
+        require(model, f"An experiment's model is a name or a module, not {self.model!r}.")
         for name, least in (("rounds", 1), ("seed", 0), ("evaluate_every", 1), ("chunk", 1), ("threads", 1)):
             value = getattr(self, name)
             if value is None and name in ("evaluate_every", "chunk", "threads"):

@@ -46,11 +46,15 @@ from fedkin.runs.files import Damaged
 
 FORMAT = 1  # folders without format.json have this layout too
 PICTURES = ("kin", "marks")  # folders of tensors by round
+ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round
 
 
 def check_format(path: Path) -> None:
     """Refuse a folder whose layout this version does not know."""
-    stored = files.read_json(path / "format.json") if (path / "format.json").exists() else {"format": FORMAT}
+    try:
+        stored = files.read_json(path / "format.json") if (path / "format.json").exists() else {"format": FORMAT}
+    except Damaged:
+        stored = None
     found = stored.get("format") if isinstance(stored, dict) else None
     require(isinstance(found, int), f"{path / 'format.json'} is damaged: it does not say the format of the folder.")
     newer = f"{path} was written by a newer fedkin (format {found}; this one reads up to {FORMAT}); update fedkin."
@@ -76,7 +80,7 @@ class RunFolder:
     @property
     def has_rounds(self) -> bool:
         """Whether any round was recorded."""
-        return (self.path / "rounds.jsonl").exists()
+        return (self.path / ROUNDS).exists()
 
     @property
     def has_models(self) -> bool:
@@ -88,8 +92,12 @@ class RunFolder:
 
     # reading
 
-    def experiment(self) -> dict[str, Any]:
+    def checked(self) -> RunFolder:
+        """Return this folder; refuses one whose layout is not known."""
         check_format(self.path)
+        return self
+
+    def experiment(self) -> dict[str, Any]:
         return dict(files.read_json(self.path / "experiment.json"))
 
     def clients(self) -> dict[str, Any]:
@@ -102,21 +110,24 @@ class RunFolder:
 
     def rounds(self) -> list[dict[str, Any]]:
         """Return a line for each round. A last line that was cut short by a kill does not count."""
-        with open(self.path / "rounds.jsonl") as file:
+        with open(self.path / ROUNDS) as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
     def selected(self) -> np.ndarray:
         """Return who was selected, all rounds in one array."""
-        return np.fromfile(self.path / "selected.bin", "<i4")
+        return np.fromfile(self.path / SELECTED, "<i4")
 
     def kept(self) -> np.ndarray | None:
         """Return how far the updates counted, aligned with `selected`; None where an old version did not write it."""
-        path = self.path / "kept.bin"
+        path = self.path / KEPT
         return np.fromfile(path, "<f4") if path.exists() else None
 
     def accuracy(self, kind: str) -> np.ndarray:
         """Return the accuracies of all clients, all scored rounds in one array."""
         return np.fromfile(self.path / accuracy_file(kind), "<f8")
+
+    def has_accuracy(self, kind: str) -> bool:
+        return (self.path / accuracy_file(kind)).exists()
 
     def models(self) -> dict[str, Tensor]:
         return files.read_tensors(self.path / "models.safetensors")
@@ -134,7 +145,7 @@ class RunFolder:
 
     def appended(self) -> list[Path]:
         """Return the files that grow with every round."""
-        return [*self.path.glob("*.bin"), self.path / "rounds.jsonl"]
+        return [*self.path.glob("*.bin"), self.path / ROUNDS]
 
     # writing
 
@@ -208,7 +219,7 @@ class CommandFolder:
         return CommandFolder(path.parent.parent if RunFolder(path).begun else path)
 
     @property
-    def planned(self) -> bool:
+    def has_plan(self) -> bool:
         return (self.path / "plan.json").exists()
 
     def plan(self) -> dict[str, Any]:

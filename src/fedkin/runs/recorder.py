@@ -13,7 +13,7 @@ from fedkin.messages import Kin
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.diagnostics import mean_loss
 from fedkin.runs.files import Damaged
-from fedkin.runs.folder import PICTURES, RunFolder, accuracy_file, round_of
+from fedkin.runs.folder import KEPT, PICTURES, ROUNDS, SELECTED, RunFolder, accuracy_file, round_of
 
 
 @dataclass
@@ -31,9 +31,9 @@ class Recorder(Callback):
         for kind, score in (record.scores or {}).items():
             if len(score.count) > 1 or kind != "test":
                 self.append(accuracy_file(kind), score.accuracy.numpy().astype("<f8").tobytes())
-        self.append("selected.bin", record.selected.astype("<i4").tobytes())
-        self.append("kept.bin", record.weights.astype("<f4").tobytes())
-        self.append("rounds.jsonl", (json.dumps(record.line, allow_nan=False) + "\n").encode())
+        self.append(SELECTED, record.selected.astype("<i4").tobytes())
+        self.append(KEPT, record.weights.astype("<f4").tobytes())
+        self.append(ROUNDS, (json.dumps(record.line, allow_nan=False) + "\n").encode())
 
     def append(self, name: str, content: bytes) -> None:
         self.folder.append(name, content)

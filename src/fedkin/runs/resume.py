@@ -15,7 +15,7 @@ from fedkin.runs.folder import RunFolder
 
 def stored_experiment(folder: RunFolder) -> dict[str, Any]:
     try:
-        return folder.experiment()
+        return folder.checked().experiment()
     except files.Damaged as error:
         raise BadInput(f"{folder.path} is not a run of fedkin, so it cannot be resumed: {error}.") from error
 

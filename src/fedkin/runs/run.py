@@ -33,6 +33,7 @@ class Run:
 
     A run that was played without a folder has the same properties, from memory: they are handed over as `known`.
     `asked` is the number of rounds that the run is to have, and `seed` its seed; by default those of its experiment.
+    A folder that is `temporary` lives as long as that object.
     """
 
     def __init__(
@@ -41,26 +42,29 @@ class Run:
         asked: int | None = None,
         seed: int | None = None,
         known: Mapping[str, Any] | None = None,
+        temporary: object = None,
     ):
-        self.path = None if folder is None else Path(folder)
+        self.folder = None if folder is None else Path(folder)
+        self.temporary = temporary
         said = {"asked": asked, "seed": seed}
         self.__dict__.update(known or {})
         self.__dict__.update({name: value for name, value in said.items() if value is not None})
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path) if self.path else 'in memory'}: {self.name})"
+        return f"Run({self.folder or 'in memory'}: {self.name})"
 
-    @property
-    def folder(self) -> RunFolder:
-        require(self.path is not None, "This run was played without a folder, so this was not kept; give fk.run one.")
-        return RunFolder(self.path or Path())
+    @cached_property
+    def files(self) -> RunFolder:
+        """The files of the run; refused where the run has no folder, or one of a layout that is not known."""
+        require(self.folder is not None, "This run was played without a folder, so this was not kept; give fk.run one.")
+        return RunFolder(self.folder or Path()).checked()
 
     # what was asked
 
     @cached_property
     def experiment(self) -> dict[str, Any]:
         """What experiment.json says: the experiment, and under 'resolved' what was chosen for it."""
-        return self.folder.experiment()
+        return self.files.experiment()
 
     @property
     def method(self) -> str:
@@ -88,7 +92,7 @@ class Run:
     def about_clients(self) -> dict[str, Any]:
         """What is written down of the clients, a list each: 'names' always, and where known 'train', 'test' (numbers of
         samples), 'labels' (training samples by class) and 'irrelevant'."""
-        stored = self.folder.clients()
+        stored = self.files.clients()
         known = {key: value for key, value in stored.items() if isinstance(value, list) and len(value) == self.n}
         return {"names": [str(i) for i in range(self.n)]} | known
 
@@ -106,24 +110,24 @@ class Run:
 
     @property
     def begun(self) -> bool:
-        return "experiment" in self.__dict__ or self.folder.begun
+        return "experiment" in self.__dict__ or self.files.begun
 
     @cached_property
     def finished(self) -> bool:
         """Whether all rounds that are asked for were played."""
-        return self.folder.summarised and self.summary["rounds"] >= self.asked
+        return self.files.summarised and self.summary["rounds"] >= self.asked
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """What summary.json says of the whole run."""
-        found = self.folder.summary()
+        found = self.files.summary()
         counted = {"client_rounds": metrics.client_rounds(self.rounds)} if "client_rounds" not in found["cost"] else {}
         return found | {"cost": counted | found["cost"]}  # older versions did not count client-rounds
 
     @cached_property
     def rounds(self) -> list[dict[str, Any]]:
         """What rounds.jsonl says: a dictionary for each round that was played."""
-        return self.folder.rounds() if self.folder.has_rounds else []
+        return self.files.rounds() if self.files.has_rounds else []
 
     @property
     def reached(self) -> int:
@@ -138,7 +142,7 @@ class Run:
     @cached_property
     def selected(self) -> list[np.ndarray]:
         """Who was selected, round by round."""
-        return self.by_round(self.folder.selected())
+        return self.by_round(self.files.selected())
 
     @cached_property
     def kept(self) -> list[np.ndarray] | None:
@@ -146,7 +150,7 @@ class Run:
 
         None where a version wrote the run that did not write this down.
         """
-        stored = self.folder.kept()
+        stored = self.files.kept()
         found = None if stored is None else self.by_round(stored)
         same = found is not None and [len(row) for row in found] == [line["selected"] for line in self.rounds]
         return found if same else None
@@ -166,8 +170,9 @@ class Run:
         return found
 
     def accuracy(self, kind: str) -> np.ndarray:
-        """Return the accuracies of every client, a row for each scored round."""  # (evaluations, n) float64
-        return self.folder.accuracy(kind).reshape(-1, self.n)
+        """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64
+        require(self.files.has_accuracy(kind), f"This run has no accuracies of the kind '{kind}' of every client.")
+        return self.files.accuracy(kind).reshape(-1, self.n)
 
     @cached_property
     def accuracies(self) -> dict[str, np.ndarray]:
@@ -178,7 +183,7 @@ class Run:
     def kin(self) -> dict[int, Kin]:
         """Return who learned from whom, by round. It may be large, so it is read anew each time."""
         found, start = {}, "weights/"
-        for round, tensors in self.folder.pictures("kin").items():
+        for round, tensors in self.files.pictures("kin").items():
             weights = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
             found[round] = Kin(tensors["ids"], tensors["sources"], weights)
         return found
@@ -186,7 +191,7 @@ class Run:
     @cached_property
     def all_marks(self) -> dict[int, dict[str, np.ndarray]]:
         """What parts thought of every client, by round and '<part>/<name>'."""
-        stored = self.folder.pictures("marks")
+        stored = self.files.pictures("marks")
         return {r: {name: value.numpy() for name, value in tensors.items()} for r, tensors in stored.items()}
 
     def marks(self, part: str, name: str) -> dict[int, np.ndarray]:
@@ -229,7 +234,7 @@ class Run:
     @cached_property
     def models(self) -> dict[str, Model]:
         """The final models: 'global', and 'personal' (stacked, a row for each client), where the method has them."""
-        parts = tree.nested(self.folder.models())
+        parts = tree.nested(self.files.models())
         return {kind: {name: torch.as_tensor(v) for name, v in model.items()} for kind, model in parts.items()}  # type: ignore[attr-defined]
 
     def model(self, client: int | str | None = None, module: nn.Module | None = None) -> nn.Module:
@@ -240,7 +245,7 @@ class Run:
         kind = "global" if client is None else "personal"
         if kind not in self.models:
             other = "no common model; name a client" if client is None else "one model for all; leave the client out"
-            raise BadInput(f"The method of {self.path or self.name} has {other}.")
+            raise BadInput(f"The method of {self.folder or self.name} has {other}.")
         values = self.models[kind] if client is None else tree.row(self.models[kind], self.number(client))
         made = self.network() if module is None else module
         names = {name for name, _ in made.named_parameters()}
@@ -279,6 +284,8 @@ def load_run(folder: Path | str) -> Run:
     found = CommandFolder(place).runs()
     require(found, f"{place} is not a run of fedkin.")
     several = ", ".join(str(one.path.relative_to(place)) for one in found[:6])
-    require(len(found) == 1, f"{place} holds {len(found)} runs; load one of them: {several} ...")
-    require(found[0].has_models, f"The run in {found[0].path} is not finished; go on with --resume.")
-    return Run(found[0].path)
+    sentence = f"{place} holds {len(found)} runs; use fk.load_comparison, or load one of them: {several} ..."
+    require(len(found) == 1, sentence)
+    done = found[0].has_models and found[0].summarised
+    require(done, f"The run in {found[0].path} is not finished; go on with --resume.")
+    return Run(found[0].checked().path)

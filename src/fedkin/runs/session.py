@@ -26,13 +26,13 @@ from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
 from fedkin.runs import diagnostics, files
-from fedkin.runs.callback import Callback, Record
+from fedkin.runs.callback import Callback, Callbacks, Record
 from fedkin.runs.checkpoint import SLOTS, load_checkpoint, save_checkpoint
 from fedkin.runs.experiment import Experiment
+from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History
 from fedkin.runs.recorder import Recorder, line
-from fedkin.runs.resolve import about_clients, resolved
 from fedkin.runs.resume import as_begun, check
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
@@ -57,6 +57,9 @@ def run(
     stopped. `callbacks` are told of every round. `warn` gets sentences that a user should read. `federation` saves
     loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`.
     """
+    require(isinstance(experiment, Experiment), f"fk.run takes an Experiment, not {type(experiment).__name__}.")
+    told = all(isinstance(callback, Callback) for callback in callbacks)
+    require(told, "A callback is an object of a class derived from fk.Callback.")
     place = None if folder is None else RunFolder(Path(folder))
     asked = experiment
     if resume:
@@ -103,14 +106,17 @@ class Session:
         self.place, self.warn, self.about = place, warn, about
         self.history = History(federation.n)
         self.recorder = None if place is None else Recorder(place)
-        self.callbacks = [self.history, *([self.recorder] if self.recorder else []), *callbacks]
+        recorder = () if self.recorder is None else (self.recorder,)
+        self.callbacks = Callbacks((self.history, *recorder, *callbacks))
         self.checkpoint_seconds = checkpoint_seconds
         self.next_checkpoint = time.monotonic() + checkpoint_seconds
-        self.received: dict[str, Score] = {}
+        self.received: dict[str, Score] = {}  # of the round that is played, by kind
+        self.received_seconds = 0.0  # what scoring them took
 
     def play(self, resume: bool) -> Run:
         """Play the rounds that are left, write what came out, and return the run."""
         state = self.resumed() if resume else self.started()
+        self.callbacks.begun(self.about)
         state = loop(self.method, self.task, self.engine, state, self)
         finished = state.round >= self.task.rounds
         if self.recorder is not None:
@@ -119,6 +125,7 @@ class Session:
         models = self.final_models(state)
         if self.place is not None and finished:
             self.place.finish(tree.flat(models), summary)
+        self.callbacks.ended(finished)
         known = {
             "experiment": self.about,
             "about_clients": about_clients(self.federation, named=True),
@@ -183,18 +190,21 @@ class Session:
         if self.scores(state.round + 1) and "recv" in self.kinds:
             start = time.perf_counter()
             self.received = score_received(self.method, self.task, self.engine, sent)
-            self.history.add_time({"evaluate_s": time.perf_counter() - start})
+            self.received_seconds = time.perf_counter() - start
 
     def played(self, state: State, log: Log) -> bool:
         scores = None
         if self.scores(state.round):
             with log.timed("evaluate_s"):
                 now = score_models(self.method, self.task, self.engine, state, self.kinds)
-            scores, self.received = in_order(self.received | now), {}
+            log.seconds["evaluate_s"] += self.received_seconds
+            scores, self.received, self.received_seconds = in_order(self.received | now), {}, 0.0
         self.history.add_time(log.seconds)
         said = self.said(state, log, scores is not None)
         drawn = scores is not None and self.pictured(state.round)
         record = Record(
+            method=self.method.name,
+            seed=self.experiment.seed,
             round=state.round,
             rounds=self.task.rounds,
             trained=self.task.n if self.method.trains == "everyone" else len(log.selected),
@@ -205,8 +215,7 @@ class Session:
             kin=log.sent.kin if drawn and log.sent is not None else None,
             marks=diagnostics.marks(self.method, state, log) if drawn else {},
         )
-        answers = [callback.recorded(record) for callback in self.callbacks]  # each is told, whatever another answers
-        go_on = not any(answer is False for answer in answers)
+        go_on = self.callbacks.recorded(record)
         if self.recorder is not None and time.monotonic() > self.next_checkpoint:
             self.save(state)
         return go_on
@@ -239,8 +248,7 @@ class Session:
         save_checkpoint(state, self.engine.private(), self.recorder, self.history.time_now())
         took = time.monotonic() - start
         self.next_checkpoint = time.monotonic() + max(self.checkpoint_seconds, 10 * took)
-        for callback in self.callbacks:
-            callback.saved(state.round)
+        self.callbacks.saved(state.round)
 
     def final_models(self, state: State) -> dict[str, Model]:
         common = self.method.collaborate.model(state.collaborate)

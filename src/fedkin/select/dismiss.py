@@ -8,10 +8,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from fedkin.contract import Needs
 from fedkin.core.tree import Model
 from fedkin.fields import Count
 from fedkin.messages import Reply, Sent, Slot, Task
-from fedkin.part import Needs
 from fedkin.parts import Select
 from fedkin.select.uniform import Uniform
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import floor
 from typing import Annotated
 
+from fedkin.contract import Needs
 from fedkin.errors import require
 from fedkin.fields import Rule
-from fedkin.part import Needs
 from fedkin.parts import Part
 
 ClientFraction = Annotated[

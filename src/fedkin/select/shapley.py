@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fedkin.contract import Needs
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.errors import BadInput
 from fedkin.fields import Count, Positive, Share
 from fedkin.messages import Reply, Sent, Slot, Task
-from fedkin.part import Needs
 from fedkin.parts import Select
 from fedkin.select.draw import drawn
 from fedkin.select.schedule import ClientFraction, whole

@@ -11,10 +11,10 @@ from math import ceil, floor
 import torch
 from torch import Tensor
 
+from fedkin.contract import Needs
 from fedkin.core.tree import Model
 from fedkin.fields import NonNegative, Share
 from fedkin.messages import Reply, Sent, Slot, Task
-from fedkin.part import Needs
 from fedkin.parts import Select
 from fedkin.select.draw import drawn
 from fedkin.select.schedule import ClientFraction, whole

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from fedkin.contract import Needs
 from fedkin.core.tree import Message, Model
 from fedkin.fields import NonNegative
 from fedkin.messages import Work
-from fedkin.part import Needs
 from fedkin.train.sgd import SGD
 from fedkin.training import Descent
 

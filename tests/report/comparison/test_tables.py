@@ -81,7 +81,7 @@ def test_runs_of_before_have_their_client_rounds_counted(trio: Study, monkeypatc
 
     monkeypatch.setattr(RunFolder, "summary", old)
     assert cells(page.page(studied(trio.folder)), "costs")["fedavg"][0] == "16"
-    before = old(trio.runs[1].folder)
+    before = old(trio.runs[1].files)
     assert "client_rounds" not in metrics.merged([new, before])["cost"]
     assert "client-rounds" not in str(accuracy_table(metrics.merged([before])).caption)
     new["cost"]["client_rounds"] = 3

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from inspect import get_annotations
 from typing import Any, ClassVar
 
 from fedkin.fields import check as check_fields
@@ -40,6 +41,13 @@ class Gives:
     own_model: bool = False  # each client holds a model of its own between rounds
 
 
+BEFORE = {"__post_init__": "write check() instead", "listens": "say it in the property 'gives'"}
+BEFORE |= dict.fromkeys(
+    ("asks", "needs_model", "surveys", "learns", "extends", "judges", "told", "mixes_before"),
+    "say it in the property 'needs'",
+)
+
+
 class Part:
     """Anything that a method is made of. When a part is made, its values are checked (`fields.check`, then `check`).
 
@@ -51,6 +59,9 @@ class Part:
 
     def __init_subclass__(cls) -> None:
         Part.known[cls.label()] = cls
+        foreign = cls.__module__.split(".")[0] != "fedkin"
+        for name in sorted(set(BEFORE) & set(cls.__dict__) - set(get_annotations(cls))) if foreign else ():
+            raise TypeError(f"{cls.__name__}.{name} is of a version before and would not be read; {BEFORE[name]}.")
 
     def __post_init__(self) -> None:
         check_fields(self)

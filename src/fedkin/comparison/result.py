@@ -1,0 +1,122 @@
+"""What came out of a comparison: the table, every client's gain over training alone, the verdicts, the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+import numpy as np
+
+from fedkin.errors import BadInput, require
+from fedkin.evaluate import KINDS
+from fedkin.runs import files, metrics
+from fedkin.runs.folder import CommandFolder
+from fedkin.runs.run import Run
+from fedkin.runs.verdict import LOCAL, gain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Temporary:
+    """A folder that is removed when nobody needs it any more."""
+
+    def __init__(self) -> None:
+        self.path = Path(mkdtemp(prefix="fedkin-"))
+        finalize(self, rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came out of several methods and seeds on the same data."""
+
+    folder: Path
+    runs: dict[str, dict[int, Run]]  # by method and seed
+    methods: dict[str, dict[str, Any]]  # each method's summary over its seeds
+    summary: dict[str, Any]  # what summary.json says
+    temporary: Temporary | None = None  # of a comparison that was given no folder
+
+    @property
+    def verdicts(self) -> dict[str, dict[str, Any]]:
+        """Each method against Local: 'better' and 'worse' (shares of clients), 'gain' (the mean), 'p' and 'verdict'."""
+        return dict(self.summary.get("against_local", {}))
+
+    def table(self) -> pd.DataFrame:
+        """Return a row for each method: its accuracies in the last round, its verdict and its cost.
+
+        Accuracies are fractions: means over seeds, with their standard deviations where there are several seeds.
+        """
+        import pandas as pd
+
+        rows = []
+        for name, found in self.methods.items():
+            row: dict[str, Any] = {"method": name}
+            for kind, average in self.scored():
+                values = found["accuracy"].get(kind, {}).get(average, {})
+                row[f"{kind} {average}"] = values.get("last")
+                if len(found["seeds"]) > 1:
+                    row[f"{kind} {average} std"] = found["spread"].get(kind, {}).get(average, {}).get("last")
+            against = self.verdicts.get(name, {})
+            row |= {word: against.get(word) for word in ("better", "worse", "gain", "p", "verdict")}
+            rows.append(row | {"uploads": found["cost"]["uploads"], "seconds": found["time"]["total_s"]})
+        return pd.DataFrame(rows).set_index("method")
+
+    def scored(self) -> list[tuple[str, str]]:
+        """Return the kinds and averages of accuracy that any method has, in the order of the table."""
+        has = [kind for kind in KINDS if any(kind in found["accuracy"] for found in self.methods.values())]
+        return [(kind, average) for kind in has for average in (("micro",) if kind == "test" else metrics.AVERAGES)]
+
+    def gains(self) -> pd.DataFrame:
+        """Return a row for each client and a column for each method: the gain over training alone, mean over seeds.
+
+        A gain is a difference of last `post` accuracies, as a fraction. It is nan for clients without test samples and
+        for clients known to be irrelevant.
+        """
+        import pandas as pd
+
+        names = next(iter(next(iter(self.runs.values())).values())).about_clients["names"]
+        columns = {name: gains_over_local(self.runs, name).mean(0) for name in self.verdicts}
+        return pd.DataFrame(columns, index=pd.Index(names, name="client"))
+
+    def report(self, path: Path | str | None = None) -> Path:
+        """Write the page that shows all this, into the comparison's folder or to this path; returns its path."""
+        try:
+            from fedkin.report.page import write
+        except ModuleNotFoundError:
+            raise BadInput("A report needs plotly: pip install 'fedkin[report]'.") from None
+        require(
+            path is not None or self.temporary is None,
+            "This comparison was given no folder; say where the report goes: report('report.html').",
+        )
+        page = write(self.folder)
+        if path is None:
+            return page
+        require(Path(path).parent.is_dir(), f"There is no folder {Path(path).parent} for the report.")
+        files.write(Path(path), page.read_bytes())
+        return Path(path)
+
+    def __str__(self) -> str:
+        return str(self.table().to_string())
+
+
+def load_comparison(folder: Path | str) -> Comparison:
+    """Read a finished comparison from its folder."""
+    place = CommandFolder(Path(folder))
+    require(place.has_plan, f"{folder} is not a comparison of fedkin.")
+    runs: dict[str, dict[int, Run]] = {}
+    for value in place.plan()["arms"]:
+        name, seed = value["method"]["name"], value["seed"]
+        runs.setdefault(name, {})[seed] = Run(place.run(name, seed).path, value["rounds"], seed)
+    late = [run.name for found in runs.values() for run in found.values() if not (run.begun and run.finished)]
+    require(not late, f"The comparison in {folder} is not finished ({len(late)} runs are left); go on with --resume.")
+    methods = {name: metrics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
+    return Comparison(place.path, runs, methods, place.summary())
+
+
+def gains_over_local(runs: dict[str, dict[int, Run]], name: str) -> np.ndarray:
+    """Return each client's gain over training alone with a method, a row for each seed."""  # (seeds, n)
+    return np.stack([gain(run, runs[LOCAL][seed]) for seed, run in runs[name].items()])
