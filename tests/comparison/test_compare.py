@@ -142,6 +142,27 @@ def test_callbacks_hear_every_run_and_may_stop_the_comparison(tmp_path: Path) ->
     assert fk.compare(["fedavg"], digits(), rounds=2, folder=folder, resume=True).verdicts.keys() == {"fedavg"}
 
 
+def test_callbacks_hear_runs_in_other_processes_and_may_stop_them(tmp_path: Path) -> None:
+    heard: list[tuple[Any, ...]] = []
+
+    class Ear(fk.Callback):
+        def begun(self, experiment: dict[str, Any]) -> None:
+            heard.append(("begun", experiment["method"]["name"]))
+
+        def recorded(self, record: fk.Record) -> bool:
+            heard.append((record.method, record.round))
+            return record.round < 3
+
+        def ended(self, finished: bool) -> None:
+            heard.append(("ended", finished))
+
+    with pytest.raises(fk.BadInput, match="stopped"):
+        fk.compare(["fedavg"], digits(), rounds=9000, folder=tmp_path / "out", callbacks=[Ear()], jobs=2)
+    assert {("begun", "local"), ("begun", "fedavg"), ("ended", False)} <= {*heard}
+    assert ("local", 3) in heard or ("fedavg", 3) in heard
+    assert not any(line[1] == 9000 for line in heard)
+
+
 def test_a_stored_comparison_is_read_back(tmp_path: Path) -> None:
     made = fk.compare(["fedavg"], digits(), rounds=1, folder=tmp_path / "out", seeds=2)
     read = fk.load_comparison(tmp_path / "out")

@@ -19,6 +19,7 @@ from multiprocessing import connection, get_context, parent_process, resource_tr
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from threading import Thread
+from typing import Any
 
 from fedkin.comparison.plan import Loaded, Planned
 from fedkin.comparison.sequence import Watching, nobody, play_in_sequence
@@ -26,6 +27,7 @@ from fedkin.data import Data
 from fedkin.runs.callback import Callback, Record
 
 GLANCE = 0.1  # seconds between two looks whether to stop
+TOLD = ("begun", "recorded", "saved", "ended")  # the functions of a callback
 STOP = None  # sent instead of a run: finish the round, save, and end
 
 
@@ -138,8 +140,10 @@ class Crew:
         except (EOFError, OSError):
             self.lose(worker)
             return
-        if word == "record" and worker.callback:
-            worker.callback.recorded(value)
+        if word in TOLD:
+            answer = getattr(worker.callback, word)(value) if worker.callback else None
+            if answer is False:  # of `recorded`: the run is to stop
+                self.stop()
         elif word == "warn":
             self.warn(value)
         elif word == "end":
@@ -231,13 +235,22 @@ def end_with_the_command() -> None:
 
 @dataclass(frozen=True)
 class Sender(Callback):
-    """Sends every round's record to the command, and stops the run when the command sends anything."""
+    """Sends what a callback is told to the command, and stops the run when the command sends anything."""
 
     line: Connection
 
+    def begun(self, experiment: dict[str, Any]) -> None:
+        self.line.send(("begun", experiment))
+
     def recorded(self, record: Record) -> bool:
-        self.line.send(("record", record.brief()))
+        self.line.send(("recorded", record.brief()))
         return not self.line.poll()  # all that comes while a run is played is the word to stop
+
+    def saved(self, round: int) -> None:
+        self.line.send(("saved", round))
+
+    def ended(self, finished: bool) -> None:
+        self.line.send(("ended", finished))
 
 
 def play_one(one: Planned, line: Connection, loaded: Loaded, resume: bool) -> Exception | None:
