@@ -18,6 +18,7 @@ from torch import nn
 from fedkin.command import cli
 from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation, Stacked
+from fedkin.engines.simulation import task_of
 from fedkin.messages import Task
 from fedkin.parts import Method
 from fedkin.round import State
@@ -92,9 +93,9 @@ def start() -> Iterator[Start]:
         opened.append(engine)
         engine.prepare(method.train)
         told = federation.irrelevant if method.keep.needs.truth else None
-        task = replace(
-            engine.task(rounds), validation={"x": engine.batching.x[:8], "y": engine.batching.y[:8]}, irrelevant=told
-        )
+        validation = {"x": engine.batching.x[:8], "y": engine.batching.y[:8]}
+        task = task_of(federation, engine.network, rounds, seed)
+        task = replace(task, validation=validation, irrelevant=told)
         return engine, task, first_state(method, task)
 
     yield build

@@ -127,11 +127,10 @@ def personal_models(method: Method, task: Task, engine: Engine, state: State, id
     Where clients keep no model of their own, this is the common model after one local pass: what a client gets that
     takes the model home.
     """
-    current = engine.current(ids, method.train.shared) if method.needs.current else None
-    if method.finetunes:
-        sent, _ = method.collaborate.send(state.collaborate, task, ids, current)
-        return engine.train(method.train, sent, ids, state.round + 1, keep=False).upload["model"]
     sent = Sent(ids[:0])
     if not method.collaborate.gives.own_model:
+        current = engine.current(ids, method.train.shared) if method.needs.current else None
         sent, _ = method.collaborate.send(state.collaborate, task, ids, current)
+    if method.finetunes:
+        return engine.train(method.train, sent, ids, state.round + 1, keep=False).upload["model"]
     return engine.personal(method.train, sent, ids, state.round)

@@ -29,6 +29,7 @@ from fedkin.comparison.plan import Loaded, Plan, Planned, runs_for, settled, sto
 from fedkin.comparison.sequence import play_in_sequence
 from fedkin.runs import setup
 from fedkin.runs.folder import CommandFolder
+from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
 
 DIGITS = ["--data", "digits", "--clients", "6"]
@@ -269,9 +270,9 @@ def test_a_plan_remembers_its_jobs_and_threads(tmp_path: Path) -> None:
     assert (stored.jobs, stored.preset) == (3, "some")
     assert [one.experiment.threads for one in stored.runs] == [1, 1]
     fresh = replace(plan[1].experiment, threads=None, evaluate_every=None)
-    then = {one.experiment.method.name: one.experiment.described() for one in stored.runs}
-    assert compare.chosen_before(fresh, then) == plan[1].experiment
-    assert compare.chosen_before(replace(fresh, threads=2), then).threads == 2
+    then = stored.runs[1].experiment.described()
+    assert as_begun(fresh, then) == plan[1].experiment
+    assert as_begun(replace(fresh, threads=2), then).threads == 2
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])

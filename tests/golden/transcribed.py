@@ -39,6 +39,7 @@ import fedkin as fk
 from fedkin import evaluate
 from fedkin.core.rng import generator
 from fedkin.engines import Plain
+from fedkin.engines.simulation import task_of
 from fedkin.parts import Method
 
 # one run by hand
@@ -68,7 +69,7 @@ class Hand:
         self.engine = Plain(
             federation, network(), method.train, SEED, own=method.collaborate.gives.own_model, dtype=torch.float64
         )
-        self.task = self.engine.task(ROUNDS)
+        self.task = task_of(federation, self.engine.network, ROUNDS, self.engine.seed)
         self.first = {name: value.tolist() for name, value in self.engine.network.model.items()}
 
     def selected(self, t: int) -> list[int]:

@@ -20,7 +20,7 @@ from fedkin.comparison.plan import (
     settled,
     with_local,
 )
-from fedkin.comparison.result import Comparison, Temporary, gains_over_local
+from fedkin.comparison.result import Comparison, Temporary, gains_over_local, over_seeds
 from fedkin.comparison.sequence import Watching, nobody
 from fedkin.data import Data
 from fedkin.data.federation import Federation
@@ -29,10 +29,11 @@ from fedkin.methods import named
 from fedkin.parts import Method
 from fedkin.presets import PRESETS
 from fedkin.presets.outcome import outcome
-from fedkin.runs import files, metrics
+from fedkin.runs import files
 from fedkin.runs.callback import Callback, Callbacks
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
+from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
 from fedkin.runs.verdict import LOCAL, uneven, verdict
 
@@ -113,25 +114,12 @@ def plan_for(
     require(len(experiments) == 1 or tests, "A comparison needs test samples, and no client has any; raise --test.")
     if stored:  # what was chosen then holds
         then = {value["method"]["name"]: value for value in stored["arms"]}
-        experiments = [chosen_before(experiment, then) for experiment in experiments]
+        experiments = [as_begun(one, then.get(one.method.name, {})) for one in experiments]
     experiments = settled(experiments, loaded, min(number, len(experiments) * len(seeds)))
     if stored and isinstance(folder, Path):
         check_agreement(folder, stored["arms"], runs_for(experiments, seeds, CommandFolder(folder)))
     place = CommandFolder(folder if isinstance(folder, Path) else folder())
     return Plan(place, runs_for(experiments, seeds, place), number, preset)
-
-
-def chosen_before(experiment: Experiment, then: dict[str, dict[str, Any]]) -> Experiment:
-    """Return the experiment with the cadence and the threads it was begun with, where it does not say others.
-
-    `then` are the experiments of the stored plan by method, as JSON.
-    """
-    before = then.get(experiment.method.name, {})
-    return replace(
-        experiment,
-        evaluate_every=experiment.evaluate_every or before.get("evaluate_every"),
-        threads=experiment.threads or before.get("threads"),
-    )
 
 
 def carry_out(
@@ -164,7 +152,7 @@ def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
     for one in plan.runs:
         run = Run(one.folder.path, one.experiment.rounds, one.experiment.seed, temporary=temporary)
         runs.setdefault(one.experiment.method.name, {})[one.experiment.seed] = run
-    methods = {name: metrics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
+    methods = over_seeds(runs)
     for name, found in methods.items():
         plan.folder.write_summary(found, name)
     if len(methods) == 1:

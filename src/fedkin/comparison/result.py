@@ -113,8 +113,12 @@ def load_comparison(folder: Path | str) -> Comparison:
         runs.setdefault(name, {})[seed] = Run(place.run(name, seed).path, value["rounds"], seed)
     late = [run.name for found in runs.values() for run in found.values() if not (run.begun and run.finished)]
     require(not late, f"The comparison in {folder} is not finished ({len(late)} runs are left); go on with --resume.")
-    methods = {name: metrics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
-    return Comparison(place.path, runs, methods, place.summary())
+    return Comparison(place.path, runs, over_seeds(runs), place.summary())
+
+
+def over_seeds(runs: dict[str, dict[int, Run]]) -> dict[str, dict[str, Any]]:
+    """Return the summary of each method over its seeds."""
+    return {name: metrics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
 
 
 def gains_over_local(runs: dict[str, dict[int, Run]], name: str) -> np.ndarray:

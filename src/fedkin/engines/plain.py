@@ -20,8 +20,6 @@ class ClientError(RuntimeError):
 class Plain(Simulation):
     """Trains one client after another."""
 
-    name = "plain"
-
     def local_pass(
         self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
     ) -> tuple[Message, Message]:

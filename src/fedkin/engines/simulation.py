@@ -26,8 +26,6 @@ from fedkin.parts import Train
 class Simulation:
     """An engine that holds every client."""
 
-    name = ""
-
     def __init__(
         self,
         federation: Federation,
@@ -58,9 +56,6 @@ class Simulation:
     def default_chunk(network: Network) -> int:
         """Return how many clients with this network train at once unless the experiment says it."""
         return 1
-
-    def task(self, rounds: int) -> Task:
-        return task_of(self.federation, self.network, rounds, self.seed)
 
     # before and in a round
 

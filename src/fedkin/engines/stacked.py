@@ -28,8 +28,6 @@ from fedkin.training import Descent
 class Stacked(Simulation):
     """Trains a whole chunk of clients with each tensor operation."""
 
-    name = "stacked"
-
     @staticmethod
     def default_chunk(network: Network) -> int:
         """Return how many clients' weights fit into the cache; large convolutions run best one client at a time.

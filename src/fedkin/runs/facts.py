@@ -33,14 +33,13 @@ def resolved(federation: Federation, setup: Setup) -> dict[str, Any]:
     }
 
 
-def about_clients(federation: Federation, named: bool = False) -> dict[str, Any]:
-    """Return what clients.json says; with `named`, clients without a name are called by their number."""
-    names = list(federation.clients) or [str(i) for i in range(federation.n) if named]
+def about_clients(federation: Federation) -> dict[str, Any]:
+    """Return what clients.json says; the names are empty where clients have none."""
     sizes = {"train": federation.train.sizes.tolist(), "test": federation.test.sizes.tolist()}
     few = federation.n * federation.classes <= LABELLED
     labels = {"labels": federation.label_counts().tolist()} if few else {}
     truth = {} if federation.irrelevant is None else {"irrelevant": federation.irrelevant.tolist()}
-    return {"names": names} | sizes | labels | truth
+    return {"names": list(federation.clients)} | sizes | labels | truth
 
 
 def fingerprint(federation: Federation) -> str:

@@ -174,6 +174,14 @@ def add_participation(counts: dict[str, np.ndarray], ids: np.ndarray, kept: np.n
     counts["left_out"][ids[kept == 0]] += 1
 
 
+def participation(n: int, ids: list[np.ndarray], kept: list[np.ndarray] | None) -> dict[str, np.ndarray]:
+    """Count all rounds of a run: who was selected in each, and how far each update counted, where that is known."""
+    found = no_participation(n)
+    for who, weights in zip(ids, kept or [np.full(len(who), np.nan) for who in ids], strict=True):
+        add_participation(found, who, weights)
+    return found
+
+
 OBSERVED = ("filter", "train", "heterogeneity", "select")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,14 @@ def stored_experiment(folder: RunFolder) -> dict[str, Any]:
         raise BadInput(f"{folder.path} is not a run of fedkin, so it cannot be resumed: {error}.") from error
 
 
-def as_begun(experiment: Experiment, folder: RunFolder) -> Experiment:
-    """Return the experiment with the cadence and the threads that the run in this folder began with."""
-    then = stored_experiment(folder)["resolved"]
+def as_begun(experiment: Experiment, then: Mapping[str, Any]) -> Experiment:
+    """Return the experiment with the cadence and the threads of `then`, where it does not say others.
+
+    `then` is what a run recorded as resolved, or an experiment of a stored plan.
+    """
     return replace(
         experiment,
-        evaluate_every=experiment.evaluate_every or then["evaluate_every"],
+        evaluate_every=experiment.evaluate_every or then.get("evaluate_every"),
         threads=experiment.threads or then.get("threads"),
     )
 

@@ -163,11 +163,7 @@ class Run:
     @cached_property
     def participation(self) -> dict[str, np.ndarray]:
         """In how many rounds each client was 'selected', 'replied', and was 'left_out' (its update did not count)."""
-        found = metrics.no_participation(self.n)
-        kept = self.kept or [np.full(len(ids), np.nan) for ids in self.selected]
-        for ids, weights in zip(self.selected, kept, strict=True):
-            metrics.add_participation(found, ids, weights)
-        return found
+        return metrics.participation(self.n, self.selected, self.kept)
 
     def accuracy(self, kind: str) -> np.ndarray:
         """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64

@@ -33,7 +33,7 @@ from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History
 from fedkin.runs.recorder import Recorder, line
-from fedkin.runs.resume import as_begun, check
+from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
 
@@ -64,7 +64,7 @@ def run(
     asked = experiment
     if resume:
         require(place is not None, "Resuming needs the folder of the run.")
-        asked = as_begun(experiment, place or RunFolder(Path()))
+        asked = as_begun(experiment, stored_experiment(place or RunFolder(Path()))["resolved"])
     elif place is not None:
         require(not place.begun, f"{place.path} holds a run already; choose another folder, or resume it.")
     if federation is None:
@@ -128,7 +128,7 @@ class Session:
         self.callbacks.ended(finished)
         known = {
             "experiment": self.about,
-            "about_clients": about_clients(self.federation, named=True),
+            "about_clients": about_clients(self.federation) | {"names": list(self.federation.names)},
             "finished": finished,
             "summary": summary,
             "rounds": self.history.lines,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
 import numpy as np
 
+from fedkin.runs import metrics
 from fedkin.runs.run import Run
 
 
@@ -41,23 +42,24 @@ class Participation:
         return np.arange(self.n) if self.irrelevant is None else np.argsort(self.irrelevant, kind="stable")
 
     @cached_property
+    def counts(self) -> dict[str, np.ndarray]:
+        """In how many rounds each client was selected, replied and was left out."""  # (n,) each
+        return metrics.participation(self.n, self.ids, self.kept)
+
+    @property
     def selected(self) -> np.ndarray:
         """In how many rounds each client was selected."""  # (n,)
-        return rounds_with(self.ids, self.n)
+        return self.counts["selected"]
 
-    @cached_property
+    @property
     def replied(self) -> np.ndarray:
-        """In how many rounds the server got an update of each client."""  # (n,)
-        if self.kept is None:
-            return self.selected
-        return rounds_with((ids[~np.isnan(kept)] for ids, kept in zip(self.ids, self.kept, strict=True)), self.n)
+        """In how many rounds the server got an update of each client; all rounds where nothing is sent."""  # (n,)
+        return self.selected if self.kept is None else self.counts["replied"]
 
-    @cached_property
+    @property
     def left_out(self) -> np.ndarray:
         """In how many rounds the update of each client came and did not count at all."""  # (n,)
-        if self.kept is None:
-            return np.zeros(self.n)
-        return rounds_with((ids[kept == 0] for ids, kept in zip(self.ids, self.kept, strict=True)), self.n)
+        return self.counts["left_out"]
 
     @property
     def complete(self) -> bool:
@@ -89,14 +91,6 @@ class Participation:
         if len(ids) == 1:
             return escape(f"{kind}client {self.names[ids[0]]}")
         return escape(f"{len(ids)} {kind}clients, {self.names[ids[0]]} to {self.names[ids[-1]]}")
-
-
-def rounds_with(rounds: Iterable[np.ndarray], n: int) -> np.ndarray:
-    """In how many of these rounds each client is."""  # (n,)
-    total = np.zeros(n)
-    for ids in rounds:
-        total[ids] += 1
-    return total
 
 
 def mean_of(values: np.ndarray, axis: int | None = None) -> np.ndarray:
