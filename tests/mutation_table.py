@@ -61,6 +61,12 @@ PARTS = [
         "(s >= delta)",
         "golden collaborate -k fedacs",
     ),
+    Mutation("fedmcsa-attention", "self.sigma * (cosine - 1.0)", "-self.sigma * (cosine - 1.0)", "golden -k fedmcsa"),
+    Mutation(
+        "fedmcsa-mean-by-size", "kept * sizes.double().to(kept.device)", "kept", "golden collaborate -k mcsa or mean"
+    ),
+    Mutation("heurfedamp-self-weight", "(1 - self.self_weight) * others", "others", "golden collaborate"),
+    Mutation("oracle-reversed", "(~task.irrelevant[reply.ids])", "(task.irrelevant[reply.ids])", "test_round.py keep"),
     Mutation("fedamp-derivative", "exp(-x / self.sigma) / self.sigma", "exp(-x / self.sigma)", "collaborate"),
     Mutation("attention-alpha", "alpha * mine + (1 - alpha)", "(1 - alpha) * mine + alpha", "select -k attention"),
     Mutation("schedule-early", "(round - 1) * self.levels // rounds", "round * self.levels // rounds", "select"),
