@@ -23,7 +23,7 @@ class Mutation:
 
 
 RESUME = "runs -k resume and not killed"
-METRICS = "runs -k metrics"
+STATISTICS = "runs -k statistics"
 VERDICT = "runs -k verdict"
 
 PARTS = [
@@ -154,13 +154,13 @@ RUNS = [
     Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
     Mutation("half-line-believed", 'if line.endswith("\\n")', "", "report -k partial"),
     Mutation(
-        "last10-of-the-first", '"last10": float(np.mean(values[-10:', '"last10": float(np.mean(values[:10', METRICS
+        "last10-of-the-first", '"last10": float(np.mean(values[-10:', '"last10": float(np.mean(values[:10', STATISTICS
     ),
-    Mutation("validated-by-test", "np.argmax(checks)", "np.argmax(values)", METRICS),
+    Mutation("validated-by-test", "np.argmax(checks)", "np.argmax(values)", STATISTICS),
     Mutation(
-        "worst-tenth-is-best", "values[: max(1, len(values) // 10)]", "values[-max(1, len(values) // 10) :]", METRICS
+        "worst-tenth-is-best", "values[: max(1, len(values) // 10)]", "values[-max(1, len(values) // 10) :]", STATISTICS
     ),
-    Mutation("target-met-below", "/ WINDOW > target", "/ WINDOW >= target", METRICS),
+    Mutation("target-met-below", "/ WINDOW > target", "/ WINDOW >= target", STATISTICS),
     Mutation(
         "macro-is-micro",
         "float(score.accuracy[have].mean())",

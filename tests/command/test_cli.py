@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fedkin as fk
-from fedkin.command import cli
+from fedkin.command import play
 from fedkin.runs.run import Run
 
 QUICK = ["--data", "digits", "--clients", "6", "--rounds", "4", "--evaluate-every", "2"]
@@ -194,7 +194,7 @@ def test_an_existing_folder_is_not_written_into(fedkin, tmp_path: Path) -> None:
 def test_default_folders_are_never_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     experiment = fk.Experiment(fk.methods.fedavg())
-    assert cli.fresh_folder("fedavg", experiment)() != cli.fresh_folder("fedavg", experiment)()
+    assert play.fresh_folder("fedavg", experiment)() != play.fresh_folder("fedavg", experiment)()
 
 
 FILES = {

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from small import Until
 
-from fedkin.command import cli
+from fedkin.command import play
 from fedkin.runs.recorder import Recorder
 from fedkin.runs.run import Run
 
@@ -99,13 +99,13 @@ def test_resume_says_what_differs_and_changes_nothing(fedkin, tmp_path: Path) ->
 
 def test_a_stopped_extension_is_not_forgotten(fedkin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fedkin("compare", "fedavg", *QUICK, "--out", "here")
-    watching = cli.Progress.watching
+    watching = play.Progress.watching
 
     def stops(self, one, number, of):  # the second run is stopped two rounds after it went on
         return Until(6) if number == 2 else watching(self, one, number, of)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cli.Progress, "watching", stops)
+        patch.setattr(play.Progress, "watching", stops)
         assert fedkin("run", "here", "--resume", "--rounds", "10").code == 130
     assert fedkin("run", "here", "--resume").code == 0
     summary = json.loads((tmp_path / "here" / "summary.json").read_text())

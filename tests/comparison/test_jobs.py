@@ -20,7 +20,7 @@ from rich.console import Console
 from small import Until, same_runs
 
 import fedkin as fk
-from fedkin.command import cli, read
+from fedkin.command import play, read
 from fedkin.command.options import RunOptions
 from fedkin.command.progress import Progress
 from fedkin.comparison import compare, jobs
@@ -170,7 +170,7 @@ def test_ctrl_c_reaches_all_processes_and_a_second_command_is_refused(
     assert plan.jobs == 2
     monkeypatch.setattr(compare, "play_side_by_side", lambda *_, **__: pytest.fail("the folder is at work"))
     with pytest.raises(fk.BadInput, match=r"Another command is at work in .*here; wait"):
-        cli.carry(plan, Loaded(), RunOptions(resume=True))
+        play.carry(plan, Loaded(), RunOptions(resume=True))
     with pytest.raises(fk.BadInput, match=r"Another command is at work in .*seed-0; wait"):
         fk.run(plan.runs[0].experiment, plan.runs[0].folder.path, resume=True, callbacks=[Until(0)])
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does

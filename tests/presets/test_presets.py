@@ -13,14 +13,14 @@ from small import Until
 
 import fedkin as fk
 from fedkin import presets
-from fedkin.command import cli
+from fedkin.command import cli, play
 from fedkin.comparison.plan import Loaded, runs_for
 from fedkin.comparison.sequence import play_in_sequence
 from fedkin.presets import Preset, Target, adafl
 from fedkin.presets.outcome import outcome
 from fedkin.report.formats import percent
 from fedkin.report.preset_tables import when_reached
-from fedkin.runs import metrics
+from fedkin.runs import statistics
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.run import Run
 from fedkin.select.schedule import cost, scheduled
@@ -121,7 +121,7 @@ def test_one_command_plays_all_rows_and_sets_them_beside_the_published(command, 
     assert fixed["accuracy"] == 0.3
     for target in (own, fixed):
         for name, count in (("fast", 3), ("slow", 2)):
-            rounds = [metrics.rounds_to(target["accuracy"], list(values)) for values in curves[name]]
+            rounds = [statistics.rounds_to(target["accuracy"], list(values)) for values in curves[name]]
             assert target["rows"][name]["rounds"] == rounds
             assert target["rows"][name]["uploads"] == [None if r is None else count * r for r in rounds]
     assert fixed["rows"]["fast"]["rounds"] != [None, None], "or nothing is tested"
@@ -136,14 +136,14 @@ def test_one_command_plays_all_rows_and_sets_them_beside_the_published(command, 
 def test_a_stopped_preset_goes_on_run_by_run_and_ends_with_its_own_table(
     command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watching = cli.Progress.watching
+    watching = play.Progress.watching
 
     def stops(self, one, number, of):  # in the third run
         return Until(5) if number == 3 else watching(self, one, number, of)
 
     words = ("preset", "tiny", "--jobs", "1", "--rounds", "8")
     with monkeypatch.context() as patch:
-        patch.setattr(cli.Progress, "watching", stops)
+        patch.setattr(play.Progress, "watching", stops)
         code, _, err = command(*words)
     assert code == 130
     assert f"Go on with: fedkin run --resume {Path('runs/tiny')}" in err

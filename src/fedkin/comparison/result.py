@@ -13,7 +13,7 @@ import numpy as np
 
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import KINDS
-from fedkin.runs import files, metrics
+from fedkin.runs import files, statistics
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.run import Run
 from fedkin.runs.verdict import LOCAL, gain
@@ -68,7 +68,7 @@ class Comparison:
     def scored(self) -> list[tuple[str, str]]:
         """Return the kinds and averages of accuracy that any method has, in the order of the table."""
         has = [kind for kind in KINDS if any(kind in found["accuracy"] for found in self.methods.values())]
-        return [(kind, average) for kind in has for average in (("micro",) if kind == "test" else metrics.AVERAGES)]
+        return [(kind, average) for kind in has for average in (("micro",) if kind == "test" else statistics.AVERAGES)]
 
     def gains(self) -> pd.DataFrame:
         """Return a row for each client and a column for each method: the gain over training alone, mean over seeds.
@@ -118,7 +118,7 @@ def load_comparison(folder: Path | str) -> Comparison:
 
 def over_seeds(runs: dict[str, dict[int, Run]]) -> dict[str, dict[str, Any]]:
     """Return the summary of each method over its seeds."""
-    return {name: metrics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
+    return {name: statistics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
 
 
 def gains_over_local(runs: dict[str, dict[int, Run]], name: str) -> np.ndarray:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+
+Task = Literal["classify", "regress"]
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,13 @@ class Index:
 class Federation:
     """Samples and the clients that own them.
 
-    `x` has float features or images, or integer tokens. `y` has class numbers.
+    `x` has float features or images, or integer tokens. `y` has class numbers or, where the task is "regress", the
+    values to predict, and then `classes` is 1: the number of outputs of a network.
     """
 
     name: str
     x: Tensor  # (N, ...) float32, or an integer type for tokens
-    y: Tensor  # (N,) int64
+    y: Tensor  # (N,) int64, or float32 to "regress"
     classes: int
     train: Index
     test: Index
@@ -65,6 +69,10 @@ class Federation:
     left_out: tuple[str, ...] = ()  # names of the clients without samples, which do not take part
     irrelevant: Tensor | None = None  # (n,) bool: the truth, for the evaluation only
     source: dict[str, object] = field(default_factory=dict)  # where the samples came from, for the record
+    task: Task = "classify"
+    labels: tuple[str, ...] = ()  # the classes' names; empty if they have none
+    target_scale: Tensor | None = None  # (n,) what 1 in `y` is worth at each client in the target's own unit
+    preparation: dict[str, Any] | None = None  # how a row of the user's table became a sample, as JSON
 
     @property
     def n(self) -> int:

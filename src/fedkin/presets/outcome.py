@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedkin.presets.preset import STATISTICS, Preset, Target
-from fedkin.runs import metrics
+from fedkin.runs import statistics
 from fedkin.runs.run import Run
 
 Outcome = dict[str, Any]
@@ -58,9 +58,9 @@ def target_outcome(
         seeds: Outcome = {"rounds": [], "uploads": []}
         for run in of:
             lines = run.rounds
-            values = metrics.every_round(lines, preset.kind, "micro")
-            seeds["rounds"].append(metrics.rounds_to(accuracy, values))
-            seeds["uploads"].append(metrics.cost_to(accuracy, values, [line["uploads"] for line in lines]))
+            values = statistics.every_round(lines, preset.kind, "micro")
+            seeds["rounds"].append(statistics.rounds_to(accuracy, values))
+            seeds["uploads"].append(statistics.cost_to(accuracy, values, [line["uploads"] for line in lines]))
         printed = target.published.get(name)
         result["rows"][name] = seeds | ({"published": list(printed)} if printed else {})
     return result

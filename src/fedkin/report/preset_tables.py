@@ -11,7 +11,7 @@ from fedkin.presets.outcome import Outcome
 from fedkin.presets.preset import STATISTICS
 from fedkin.report.formats import percent
 from fedkin.report.words import MODELS
-from fedkin.runs.metrics import TAIL
+from fedkin.runs.statistics import TAIL
 
 WORDS = (
     "last 10: mean of the last ten rounds; stability: standard deviation of the accuracy over the last "

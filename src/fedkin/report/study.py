@@ -13,8 +13,8 @@ from fedkin.errors import require
 from fedkin.evaluate import KINDS
 from fedkin.report.findings.participation import Participation, participation_of
 from fedkin.runs.folder import CommandFolder
-from fedkin.runs.metrics import merged
 from fedkin.runs.run import Run
+from fedkin.runs.statistics import merged
 from fedkin.runs.verdict import LOCAL, gain
 
 Values = dict[int, list[float]]  # round -> a value a seed

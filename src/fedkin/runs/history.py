@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.runs import metrics
+from fedkin.runs import statistics
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.run import Run
@@ -19,7 +19,7 @@ class History(Callback):
     def __init__(self, n: int):
         self.lines: list[dict[str, Any]] = []
         self.accuracies: dict[str, np.ndarray] = {}  # by kind, of the last scored round; (n,) each
-        self.participation = metrics.no_participation(n)
+        self.participation = statistics.no_participation(n)
         self.before: dict[str, float] = {}  # what was sent before round 1
         self.time = {"train_s": 0.0, "mix_s": 0.0, "evaluate_s": 0.0, "total_s": 0.0}
         self.began = time.monotonic()
@@ -33,7 +33,7 @@ class History(Callback):
 
     def recorded(self, record: Record) -> None:
         self.lines.append(record.line)
-        metrics.add_participation(self.participation, record.selected, record.weights)
+        statistics.add_participation(self.participation, record.selected, record.weights)
         if record.scores is not None:
             each = {kind: score for kind, score in record.scores.items() if "/" not in kind and kind != "test"}
             self.accuracies = {kind: score.accuracy.numpy() for kind, score in each.items()}
@@ -56,15 +56,15 @@ class History(Callback):
         scored = [line for line in regular if "accuracy" in line]
         return {
             "method": experiment.method.name,
-            "accuracy": metrics.accuracy(scored),
-            "fairness": {kind: metrics.fairness(values) for kind, values in self.accuracies.items()},
+            "accuracy": statistics.accuracy(scored),
+            "fairness": {kind: statistics.fairness(values) for kind, values in self.accuracies.items()},
             "stability": {
-                kind: metrics.stability([line["accuracy"][kind]["micro"] for line in scored])
+                kind: statistics.stability([line["accuracy"][kind]["micro"] for line in scored])
                 for kind, values in (scored[-1]["accuracy"] if scored else {}).items()
                 if "/" not in kind and values["micro"] is not None
             },
-            "observed": metrics.other_numbers(self.lines),
-            "cost": metrics.cost(self.lines, self.before),
+            "observed": statistics.other_numbers(self.lines),
+            "cost": statistics.cost(self.lines, self.before),
             "time": {name: round(value, 3) for name, value in self.time_now().items()},
             "rounds": reached,
             "evaluate_every": every,

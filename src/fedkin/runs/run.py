@@ -18,7 +18,7 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require, unknown
 from fedkin.messages import Kin
-from fedkin.runs import metrics
+from fedkin.runs import statistics
 from fedkin.runs.experiment import data_from_json
 from fedkin.runs.folder import CommandFolder, RunFolder
 
@@ -121,7 +121,9 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """What summary.json says of the whole run."""
         found = self.files.summary()
-        counted = {"client_rounds": metrics.client_rounds(self.rounds)} if "client_rounds" not in found["cost"] else {}
+        counted = (
+            {"client_rounds": statistics.client_rounds(self.rounds)} if "client_rounds" not in found["cost"] else {}
+        )
         return found | {"cost": counted | found["cost"]}  # older versions did not count client-rounds
 
     @cached_property
@@ -163,7 +165,7 @@ class Run:
     @cached_property
     def participation(self) -> dict[str, np.ndarray]:
         """In how many rounds each client was 'selected', 'replied', and was 'left_out' (its update did not count)."""
-        return metrics.participation(self.n, self.selected, self.kept)
+        return statistics.participation(self.n, self.selected, self.kept)
 
     def accuracy(self, kind: str) -> np.ndarray:
         """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64
@@ -198,7 +200,7 @@ class Run:
 
     def rounds_to(self, target: float, kind: str = "global", average: str = "micro") -> int | None:
         """Return the first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
-        return metrics.rounds_to(target, metrics.every_round(self.rounds, kind, average))
+        return statistics.rounds_to(target, statistics.every_round(self.rounds, kind, average))
 
     def cost_to(
         self, target: float, kind: str = "global", average: str = "micro", unit: Unit = "uploads"
@@ -211,7 +213,7 @@ class Run:
         names = ("uploads", "downloads", "bytes_up", "bytes_down")
         require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")
         each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.rounds]
-        found = metrics.cost_to(target, metrics.every_round(self.rounds, kind, average), each)
+        found = statistics.cost_to(target, statistics.every_round(self.rounds, kind, average), each)
         return None if found is None else found + self.summary["cost"][unit] - sum(each)
 
     def clients(self) -> pd.DataFrame:

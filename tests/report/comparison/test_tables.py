@@ -16,7 +16,7 @@ from fedkin.report import page
 from fedkin.report.formats import percent, points, size
 from fedkin.report.study import Study, studied
 from fedkin.report.terminal import accuracy_table
-from fedkin.runs import metrics
+from fedkin.runs import statistics
 from fedkin.runs.folder import RunFolder
 
 
@@ -82,10 +82,10 @@ def test_runs_of_before_have_their_client_rounds_counted(trio: Study, monkeypatc
     monkeypatch.setattr(RunFolder, "summary", old)
     assert cells(page.page(studied(trio.folder)), "costs")["fedavg"][0] == "16"
     before = old(trio.runs[1].files)
-    assert "client_rounds" not in metrics.merged([new, before])["cost"]
-    assert "client-rounds" not in str(accuracy_table(metrics.merged([before])).caption)
+    assert "client_rounds" not in statistics.merged([new, before])["cost"]
+    assert "client-rounds" not in str(accuracy_table(statistics.merged([before])).caption)
     new["cost"]["client_rounds"] = 3
-    assert str(accuracy_table(metrics.merged([new])).caption).startswith("3 client-rounds (the papers' cost); ")
+    assert str(accuracy_table(statistics.merged([new])).caption).startswith("3 client-rounds (the papers' cost); ")
 
 
 def test_curves_are_means_over_seeds_within_their_band(read: Any, trio: Study) -> None:

@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from fedkin.runs import metrics
+from fedkin.runs import statistics
 from fedkin.runs.run import Run
 
 
@@ -44,7 +44,7 @@ class Participation:
     @cached_property
     def counts(self) -> dict[str, np.ndarray]:
         """In how many rounds each client was selected, replied and was left out."""  # (n,) each
-        return metrics.participation(self.n, self.ids, self.kept)
+        return statistics.participation(self.n, self.ids, self.kept)
 
     @property
     def selected(self) -> np.ndarray:

@@ -9,7 +9,7 @@ from fedkin.report.html import Section, choice, note, titled
 from fedkin.report.methods_table import Column, methods_table
 from fedkin.report.study import Study
 from fedkin.report.words import SHOWN, score
-from fedkin.runs.metrics import AVERAGES
+from fedkin.runs.statistics import AVERAGES
 
 STATISTICS = {"last": "last", "last10": "last 10", "best": "best", "validated": "by validation"}
 

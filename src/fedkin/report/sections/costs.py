@@ -10,7 +10,7 @@ from fedkin.report.html import Section, note, titled
 from fedkin.report.methods_table import Column, methods_table
 from fedkin.report.study import Study
 from fedkin.report.words import listed
-from fedkin.runs.metrics import TAIL
+from fedkin.runs.statistics import TAIL
 
 
 def costs(study: Study) -> Section | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedkin.report.charts.curves import accuracy_curves
 from fedkin.report.html import Section, chart, choice, fixed_choice, note, styles, titled
 from fedkin.report.study import Study
-from fedkin.runs.metrics import AVERAGES
+from fedkin.runs.statistics import AVERAGES
 
 TITLE = "Accuracy over the rounds"
 KIND_LABELS = {

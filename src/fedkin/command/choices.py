@@ -1,0 +1,48 @@
+"""fedkin methods and fedkin data: what there is to choose from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedkin.command.app import app, data_app
+from fedkin.command.lists import list_datasets, list_methods
+from fedkin.command.options import DataOptions, shared
+from fedkin.data import Data
+
+
+@app.command()
+def methods() -> None:
+    """List the methods and what they are made of."""
+    list_methods()
+
+
+@data_app.command("list")
+def data_list() -> None:
+    """List the datasets, and whether they are at hand."""
+    list_datasets()
+
+
+@data_app.command("show")
+@shared(DataOptions)
+def data_show(
+    name: Annotated[str, typer.Argument(metavar="DATA", help="A dataset or a path to own data.")] = "synthetic",
+    out: Annotated[Path | None, typer.Option(help="File of the picture. [<data>-<partition>-<irrelevant>.svg]")] = None,
+    *,
+    options: DataOptions,
+) -> None:
+    """Print how many samples of each class every client has, and draw it.
+
+    fedkin data show mnist --partition dirichlet:0.5 --clients 20
+    """
+    from fedkin.data import load, picture
+
+    federation = load(Data(name=name, **options.of_data()))
+    for line in picture.table(federation):
+        print(line)
+    word = "-".join(w for w in (name, options.partition, options.irrelevant) if w)
+    path = out or Path("".join(c if c.isalnum() or c in ".-" else "-" for c in word) + ".svg")
+    picture.draw(federation, path)
+    print(f"Picture: {path}")
