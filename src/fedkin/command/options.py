@@ -127,6 +127,10 @@ class RunOptions(PlayOptions, DataOptions):
         ),
     ] = None
 
+    save: Annotated[
+        Path | None, option("Write the experiment with all its fields to this .toml or .json file, and do not run it.")
+    ] = None
+
     def of_experiment(self) -> dict[str, Any]:
         """Return what was said of the experiment's own fields; an option of a field's name sets that field."""
         names = [entry.name for entry in fields(Experiment) if entry.name in self.__dict__ and entry.name != "data"]

@@ -18,9 +18,9 @@ from fedkin.command.lists import WIDTH, list_presets
 from fedkin.command.options import PlayOptions, PresetOptions, RunOptions, shared
 from fedkin.command.page import write_report
 from fedkin.command.progress import Progress
-from fedkin.command.read import fresh_folder, read_experiment, read_jobs, read_methods, read_seeds
-from fedkin.command.settings import with_settings
+from fedkin.command.read import fresh_folder, read_experiments, read_jobs, read_seeds
 from fedkin.comparison.compare import carry_out, plan_for
+from fedkin.comparison.experiment_files import as_file
 from fedkin.comparison.jobs import Killed
 from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, stored_plan, with_local
 from fedkin.comparison.result import Comparison
@@ -28,6 +28,7 @@ from fedkin.errors import BadInput, require
 from fedkin.methods import METHODS
 from fedkin.report import terminal
 from fedkin.runs.experiment import Experiment
+from fedkin.runs.experiment_file import write_file
 from fedkin.runs.folder import CommandFolder
 
 Target = Annotated[
@@ -51,9 +52,11 @@ def run(target: Target, options: RunOptions) -> None:
     if options.resume and options.out is None and target not in METHODS:
         resume_folder(Path(target), options)
         return
-    experiment, seeds = read_experiment(target, options)
-    method = with_settings(experiment.method, options.settings or [])
-    start([replace(experiment, method=method)], seeds, options, method.name)
+    experiments, seeds = read_experiments([target], options)
+    names = ", ".join(experiment.method.name for experiment in experiments)
+    require(len(experiments) == 1, f"fedkin run plays one method, and these are several: {names}; use fedkin compare.")
+    if not saved(experiments, seeds, options):
+        start(experiments, seeds, options, experiments[0].method.name)
 
 
 @app.command()
@@ -66,9 +69,11 @@ def compare(targets: Targets, options: RunOptions) -> None:
     if options.resume and options.out is None and len(targets) == 1 and targets[0] not in METHODS:
         resume_folder(Path(targets[0]), options)
         return
-    methods = read_methods(targets, options.settings or [])
-    experiment, seeds = read_experiment(targets[0], options)
-    start([replace(experiment, method=method) for method in with_local(methods)], seeds, options, "compare")
+    experiments, seeds = read_experiments(targets, options)
+    if saved(experiments, seeds, options):
+        return
+    methods = with_local([experiment.method for experiment in experiments])
+    start([replace(experiments[0], method=method) for method in methods], seeds, options, "compare")
 
 
 @app.command()
@@ -89,6 +94,15 @@ def preset(name: PresetName, options: PresetOptions) -> None:
     loaded = Loaded()
     folder = options.out or Path("runs") / name
     carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs, name), loaded, options)
+
+
+def saved(experiments: list[Experiment], seeds: list[int], options: RunOptions) -> bool:
+    """Write the experiments to a file, if that is what is asked for in place of running them."""
+    if options.save is None:
+        return False
+    write_file(options.save, as_file(experiments, seeds))
+    print(options.save)
+    return True
 
 
 def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, name: str) -> None:

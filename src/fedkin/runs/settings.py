@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -16,25 +17,62 @@ P = TypeVar("P", bound=Part)
 EXCLUSIVE = {"steps": "epochs", "epochs": "steps", "count": "fraction", "fraction": "count"}
 
 
-def with_settings(part: P, settings: list[str]) -> P:
-    """The part with every 'path=value' applied.
+def with_settings(part: P, settings: Sequence[str]) -> P:
+    """The part with every 'path=value' applied, as `applied` does."""
+    return applied(part, settings)[0]
 
-    `steps` and `epochs` exclude each other, and so do `count` and `fraction`. Setting one of two such fields sets the
-    other to null; a setting that sets the other to null as well is allowed.
+
+def applied(part: P, settings: Sequence[str], only_fitting: bool = False) -> tuple[P, list[str]]:
+    """The part with every 'path=value' applied, one after another, and the full paths that were set.
+
+    A path is a field, as 'train.eta', or the last word of one that no other part has, as 'eta'. `steps` and `epochs`
+    exclude each other, and so do `count` and `fraction`. Setting one of two such fields sets the other to null; a
+    setting that sets the other to null as well is allowed. `only_fitting` leaves out settings of fields that the part
+    does not have.
     """
-    said = {path for path, _, text in (setting.partition("=") for setting in settings) if parsed(text) is not None}
-    for setting in settings:
-        path, equals, text = setting.partition("=")
-        require(equals and path, f"'{setting}' should look like part.field=value, as in train.eta=0.1.")
+    said = {path for path, text in map(split, settings) if parsed(text) is not None}
+    done = []
+    for short, text in map(split, settings):
+        path = full_path(part, short)
+        if only_fitting and not has(part, path):
+            continue
         holder, _, name = path.rpartition(".")
         other = EXCLUSIVE.get(name)
         if other and parsed(text) is not None:
             part = both_changed(part, holder, {name: text, other: "null"})
-        elif other and f"{holder}.{other}" in said:
-            continue
-        else:
+        elif not (other and {other, f"{holder}.{other}"} & said):
             part = changed(part, path, text)
-    return part
+        done.append(path)
+    return part, done
+
+
+def split(setting: str) -> tuple[str, str]:
+    """The path and the text of a setting."""
+    path, equals, text = setting.partition("=")
+    require(equals and path, f"'{setting}' should look like part.field=value, as in train.eta=0.1.")
+    return path, text
+
+
+def full_path(part: Part, path: str) -> str:
+    """The path of a field from its last word, where only one part has it; any other path as it is."""
+    if "." in path or path in part.values():
+        return path
+    found = [known for known in paths(part) if known.rpartition(".")[2] == path]
+    require(len(found) < 2, f"'{path}' may be {' or '.join(found)}; write which.")
+    return found[0] if found else path
+
+
+def paths(part: Part, above: str = "") -> Iterator[str]:
+    """The paths of all fields of a part and of the parts in it."""
+    for name, value in part.values().items():
+        yield above + name
+        if isinstance(value, Part):
+            yield from paths(value, f"{above}{name}.")
+
+
+def has(part: Part, path: str) -> bool:
+    """Whether a part has a field at this path, as 'train.eta' or 'eta'."""
+    return full_path(part, path) in paths(part)
 
 
 def changed(part: P, path: str, text: str) -> P:
