@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from fedkin.errors import BadInput, require, unknown
-from fedkin.fields import converted
+from fedkin.fields import alternatives, converted, hints_of, is_number, is_part
 from fedkin.parts import Collaborate, Keep, Part, Select, Train
 from fedkin.runs.part_json import IS, from_json
 
@@ -36,6 +36,8 @@ def applied(part: P, settings: Sequence[str], only_fitting: bool = False) -> tup
         path = full_path(part, short)
         if only_fitting and not has(part, path):
             continue
+        if "." not in path and not has(part, path):
+            raise unknown(f"field of {part.label()}", path, {known.rpartition(".")[2] for known in paths(part)})
         holder, _, name = path.rpartition(".")
         other = EXCLUSIVE.get(name)
         if other and parsed(text) is not None:
@@ -57,7 +59,8 @@ def full_path(part: Part, path: str) -> str:
     """The path of a field from its last word, where only one part has it; any other path as it is."""
     if "." in path or path in part.values():
         return path
-    found = [known for known in paths(part) if known.rpartition(".")[2] == path]
+    every = [known for known in paths(part) if known.rpartition(".")[2] == path]
+    found = [known for known in every if not any(known.startswith(f"{outer}.") for outer in every)]
     require(len(found) < 2, f"'{path}' may be {' or '.join(found)}; write which.")
     return found[0] if found else path
 
@@ -86,9 +89,23 @@ def changed(part: P, path: str, text: str) -> P:
         if not isinstance(inner, Part):
             raise BadInput(f"'{name}' has no fields of its own; set {name}=VALUE.")
         return replace(part, **{name: changed(inner, rest, text)})  # type: ignore[type-var]
-    if isinstance(getattr(part, name), Part):
-        return replace(part, **{name: another(name, getattr(part, name), text)})  # type: ignore[type-var]
-    return replace(part, **{name: converted(type(part), name, parsed(text))})  # type: ignore[type-var]
+    return replace(part, **{name: new_value(part, name, text)})  # type: ignore[type-var]
+
+
+def new_value(part: Part, name: str, text: str) -> Any:
+    """The value that a text means for a field: a part if the field holds one or may hold this one."""
+    now, options = part.values()[name], alternatives(hints_of(type(part))[name])  # type: ignore[arg-type]
+    plain = any(map(is_plain, options))
+    if isinstance(now, Part) and not (plain and is_number(parsed(text), whole=False)):
+        return another(name, now, text)
+    if text in Part.known and not all(map(is_plain, options)):
+        return from_json({IS: text})
+    return converted(type(part), name, parsed(text))
+
+
+def is_plain(option: object) -> bool:
+    """Whether an alternative of an annotation is no part."""
+    return not is_part(option)
 
 
 def both_changed(part: P, holder: str, texts: dict[str, str]) -> P:
@@ -100,7 +117,7 @@ def both_changed(part: P, holder: str, texts: dict[str, str]) -> P:
     first = next(iter(texts))
     if first not in known or name:
         return changed(part, f"{holder}.{first}" if holder else first, texts[first])
-    values = {key: converted(type(part), key, parsed(text)) for key, text in texts.items() if key in known}
+    values = {key: new_value(part, key, text) for key, text in texts.items() if key in known}
     return replace(part, **values)  # type: ignore[type-var]
 
 
