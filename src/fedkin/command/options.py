@@ -73,6 +73,12 @@ class PlayOptions:
     resume: Annotated[
         bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
     ] = False
+    export: Annotated[
+        list[str] | None, option("Write the table to this file too: .csv, .tex or .md; may be repeated, or a,b.")
+    ] = None
+    export_clients: Annotated[
+        list[str] | None, option("Write every client's gains to this file: .csv, .tex or .md; may be repeated, or a,b.")
+    ] = None
     as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
         False
     )

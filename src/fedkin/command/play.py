@@ -16,7 +16,7 @@ from fedkin import presets
 from fedkin.command.app import Unfinished, app
 from fedkin.command.lists import WIDTH, list_presets
 from fedkin.command.options import PlayOptions, PresetOptions, RunOptions, shared
-from fedkin.command.page import write_report
+from fedkin.command.page import table_paths, write_report, write_tables
 from fedkin.command.progress import Progress
 from fedkin.command.read import fresh_folder, read_experiments, read_jobs, read_seeds
 from fedkin.comparison.compare import carry_out, plan_for
@@ -135,6 +135,7 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
 def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
     """Carry a plan out with a progress display, and show what came out."""
     screen = Console(stderr=True)
+    tables, clients = table_paths(options.export), table_paths(options.export_clients)
     go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
     with Progress(screen, plan.runs) as progress:
         try:
@@ -152,6 +153,7 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
         screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
         raise typer.Exit(130)
     show(found, options.as_json, screen)
+    write_tables(found, tables, clients, screen)
 
 
 def show(found: Comparison, as_json: bool, screen: Console) -> None:
