@@ -1,12 +1,12 @@
 """fedkin: personalised federated learning in which each client learns from its kin.
 
 To run:                 Data, from_clients, load_data, Experiment, run, compare, load_run, load_comparison, methods
-What comes back:        Run, Comparison; Callback and Record for whoever wants to be told of every round
+What comes back:        Run, Comparison; Callback and Record for whoever wants to be told of every round, track
 To write a part:        Select, Train, Keep, Collaborate, Descent, Needs, Gives, fields, tree
 What parts hand over:   Model, Message, Batch, Slot, Task, Sent, Reply, Kin, Work, Objective
 """
 
-from fedkin import collaborate, fields, keep, methods, select, train
+from fedkin import collaborate, fields, keep, methods, select, track, train
 from fedkin.comparison.compare import compare
 from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.core import tree
@@ -60,6 +60,7 @@ __all__ = [
     "methods",
     "run",
     "select",
+    "track",
     "train",
     "tree",
 ]

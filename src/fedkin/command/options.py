@@ -73,6 +73,9 @@ class PlayOptions:
     resume: Annotated[
         bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
     ] = False
+    track: Annotated[
+        list[str] | None, option("Send the rounds of every run to tensorboard, mlflow or wandb too; may be repeated.")
+    ] = None
     export: Annotated[
         list[str] | None, option("Write the table to this file too: .csv, .tex or .md; may be repeated, or a,b.")
     ] = None

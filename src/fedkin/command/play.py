@@ -24,12 +24,15 @@ from fedkin.comparison.experiment_files import as_file
 from fedkin.comparison.jobs import Killed
 from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, stored_plan, with_local
 from fedkin.comparison.result import Comparison
-from fedkin.errors import BadInput, require
+from fedkin.comparison.sequence import told
+from fedkin.errors import BadInput, require, unknown
 from fedkin.methods import METHODS
 from fedkin.report import terminal
+from fedkin.runs.callback import Callbacks
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.experiment_file import write_file
 from fedkin.runs.folder import CommandFolder
+from fedkin.track import TRACKERS, MLflow, TensorBoard, Tracker, WandB
 
 Target = Annotated[
     str,
@@ -135,6 +138,7 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
 def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
     """Carry a plan out with a progress display, and show what came out."""
     screen = Console(stderr=True)
+    trackers = trackers_for(options.track, plan.folder.path)
     tables, clients = table_paths(options.export), table_paths(options.export_clients)
     go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
     with Progress(screen, plan.runs) as progress:
@@ -143,7 +147,7 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
                 plan,
                 loaded,
                 resume=options.resume,
-                watching=progress.watching,
+                watching=lambda *one: Callbacks((progress.watching(*one), told(trackers)(*one))),
                 warn=progress.warn,
                 stopping=lambda: progress.stopping,
             )
@@ -154,6 +158,21 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
         raise typer.Exit(130)
     show(found, options.as_json, screen)
     write_tables(found, tables, clients, screen)
+
+
+def trackers_for(names: list[str] | None, folder: Path) -> list[Tracker]:
+    """Return the trackers of these names for the runs in a folder; each is checked to be installed."""
+    found: list[Tracker] = []
+    for name in dict.fromkeys(names or ()):
+        if name == "tensorboard":
+            found.append(TensorBoard(folder / "tensorboard"))
+        elif name == "mlflow":
+            found.append(MLflow(experiment=folder.name))
+        elif name == "wandb":
+            found.append(WandB(group=folder.name))
+        else:
+            raise unknown("tracker", name, TRACKERS)
+    return found
 
 
 def show(found: Comparison, as_json: bool, screen: Console) -> None:

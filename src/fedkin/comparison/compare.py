@@ -23,7 +23,7 @@ from fedkin.comparison.plan import (
     with_local,
 )
 from fedkin.comparison.result import Comparison, Temporary, gains_over_local, over_seeds
-from fedkin.comparison.sequence import Watching, nobody
+from fedkin.comparison.sequence import Watching, nobody, told
 from fedkin.data import Data
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
@@ -31,7 +31,7 @@ from fedkin.parts import Method
 from fedkin.presets import PRESETS
 from fedkin.presets.outcome import outcome
 from fedkin.runs import files
-from fedkin.runs.callback import Callback, Callbacks
+from fedkin.runs.callback import Callback
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.resume import as_begun
@@ -85,7 +85,7 @@ def compare(
     place = Path(folder or "") if temporary is None else temporary.path
     loaded = Loaded()
     plan = plan_for([replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs)
-    watching = (lambda *_: Callbacks(tuple(callbacks))) if callbacks else nobody
+    watching = told(callbacks) if callbacks else nobody
     found = carry_out(plan, loaded, resume=resume, watching=watching, warn=warn, temporary=temporary)
     if found is None:
         where = "it had no folder to go on in" if temporary else f"go on with folder={str(place)!r} and resume=True"

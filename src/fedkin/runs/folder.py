@@ -14,6 +14,7 @@ The folder of a run (`RunFolder`):
     checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
     summary.json         written when the run is done
+    tracked-<name>.json  which run of a tracker this one is, and the last round it was told of
     .lock                empty; held while somebody is at work in the folder
 
 The folder of a command (`CommandFolder`), which plays one or more methods with one or more seeds:
@@ -113,6 +114,11 @@ class RunFolder:
         with open(self.path / ROUNDS) as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
+    def tracked(self, tracker: str) -> dict[str, Any]:
+        """Return what a tracker has noted of the run; empty where it has noted nothing."""
+        path = self.path / tracked_file(tracker)
+        return dict(files.read_json(path)) if path.exists() else {}
+
     def selected(self) -> np.ndarray:
         """Return who was selected, all rounds in one array."""
         return np.fromfile(self.path / SELECTED, "<i4")
@@ -165,6 +171,12 @@ class RunFolder:
     def finish(self, models: dict[str, Tensor], summary: dict[str, Any]) -> None:
         files.write_tensors(self.path / "models.safetensors", models)
         files.write_json(self.path / "summary.json", summary)
+
+    def write_tracked(self, tracker: str, value: dict[str, Any]) -> None:
+        """Note something for a tracker, perhaps in every round: it survives a kill, but perhaps no power cut."""
+        beside = self.path / f".{tracked_file(tracker)}.part"
+        beside.write_text(json.dumps(value))
+        beside.replace(self.path / tracked_file(tracker))
 
     def append(self, name: str, content: bytes) -> None:
         with open(self.path / name, "ab") as file:
@@ -252,6 +264,10 @@ class CommandFolder:
 
 def accuracy_file(kind: str) -> str:
     return f"accuracy-{kind.replace('/', '-')}.bin"
+
+
+def tracked_file(tracker: str) -> str:
+    return f"tracked-{tracker}.json"
 
 
 def round_name(round: int) -> str:

@@ -76,10 +76,12 @@ def run(
     if resume and place is not None:
         check(place, experiment, about, warn)
     method, task = experiment.method, setup.task
+    where = None if place is None else place.path
+    callbacks = [callback.for_run(method.name, experiment.seed, where) for callback in callbacks]
     for sentence in [*method.select.cautions(task), *method.collaborate.cautions(task, method.select.share(task))]:
         warn(sentence)
     with (
-        engine_of(asked, federation, setup, None if place is None else place.path) as engine,
+        engine_of(asked, federation, setup, where) as engine,
         files.locked(place.path) if place else nullcontext(),
     ):
         session = Session(experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)
