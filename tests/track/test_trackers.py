@@ -123,18 +123,23 @@ def wandb_records(path: Path) -> Iterator[Any]:
             yield record
 
 
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of offline runs: one for all tests, as wandb reads these variables once."""
+    folder = tmp_path_factory.mktemp("offline")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WANDB_MODE", "offline")
+        patch.setenv("WANDB_DIR", str(folder))
+        yield folder
+
+
 @pytest.mark.parametrize("interrupted", [stopped_and_resumed, killed_and_resumed])
-def test_wandb_offline_goes_on_in_the_same_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: Any
-) -> None:
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+def test_wandb_offline_goes_on_in_the_same_run(tmp_path: Path, offline: Path, interrupted: Any) -> None:
     interrupted(tmp_path / "seed-0", fk.track.WandB)
-    records = [record for file in tmp_path.glob("wandb/offline-run-*/*.wandb") for record in wandb_records(file)]
-    steps = [record.history.step.num for record in records if record.HasField("history")]
-    ids = {record.run.run_id for record in records if record.HasField("run")}
-    assert sorted(steps) == [1, 2, 3, 4, 5, 6]
-    assert ids == {RunFolder(tmp_path / "seed-0").tracked("wandb")["id"]}
+    id = RunFolder(tmp_path / "seed-0").tracked("wandb")["id"]
+    records = [record for file in offline.glob(f"wandb/offline-run-*/run-{id}.wandb") for record in wandb_records(file)]
+    assert sorted(record.history.step.num for record in records if record.HasField("history")) == [1, 2, 3, 4, 5, 6]
+    assert {record.run.display_name for record in records if record.HasField("run")} == {"fedavg/seed-0"}
 
 
 class Broken(fk.track.Tracker):
