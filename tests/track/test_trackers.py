@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,11 +134,14 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.parametrize("interrupted", [stopped_and_resumed, killed_and_resumed])
-def test_wandb_offline_goes_on_in_the_same_run(tmp_path: Path, offline: Path, interrupted: Any) -> None:
+@pytest.mark.parametrize(("interrupted", "stops"), [(stopped_and_resumed, 1), (killed_and_resumed, 2)])
+def test_wandb_offline_goes_on_in_the_same_run(tmp_path: Path, offline: Path, interrupted: Any, stops: int) -> None:
     interrupted(tmp_path / "seed-0", fk.track.WandB)
     id = RunFolder(tmp_path / "seed-0").tracked("wandb")["id"]
-    records = [record for file in offline.glob(f"wandb/offline-run-*/run-{id}.wandb") for record in wandb_records(file)]
+    began, records = time.monotonic(), list[Any]()
+    while time.monotonic() - began < 20 and sum(record.HasField("exit") for record in records) < stops + 1:
+        time.sleep(0.1)  # another process writes the files, and may not be done yet
+        records = [record for file in offline.glob(f"wandb/*{id}*/*.wandb") for record in wandb_records(file)]
     assert sorted(record.history.step.num for record in records if record.HasField("history")) == [1, 2, 3, 4, 5, 6]
     assert {record.run.display_name for record in records if record.HasField("run")} == {"fedavg/seed-0"}
 
