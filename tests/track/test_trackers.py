@@ -115,6 +115,8 @@ def wandb_records(path: Path) -> Iterator[Any]:
             at += 2**15 - at % 2**15
             continue
         length, kind = int.from_bytes(content[at + 4 : at + 6], "little"), content[at + 6]
+        if at + 7 + length > len(content):
+            return  # it is being written
         whole += content[at + 7 : at + 7 + length]
         at += 7 + length
         if kind in (1, 4):  # a whole record, or the last fragment of one
