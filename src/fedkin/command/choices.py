@@ -28,11 +28,9 @@ Named = Annotated[
 def methods(name: Named = None) -> None:
     """List the methods with all their defaults, or explain one: what it does, its parts, each field, its paper.
 
-    fedkin methods
+    fedkin methods fedmcsa     explains a method, also one as 'compare' takes it
 
-    fedkin methods fedmcsa
-
-    fedkin methods SGD
+    fedkin methods SGD         explains a part
     """
     if name is None:
         list_methods()

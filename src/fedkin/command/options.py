@@ -16,8 +16,11 @@ from fedkin.runs.experiment import Experiment
 T = TypeVar("T")
 
 
-def option(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text)
+DATA, OWN, TRAINING, WHERE = "Data", "Own tables", "Training and scoring", "Where and how"  # the groups of --help
+
+
+def option(text: str, *names: str, group: str) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=group)
 
 
 @dataclass(frozen=True)
@@ -25,25 +28,34 @@ class DataOptions:
     """Which samples, and how they are divided. The names are those of `Data`, but for a few that say too little."""
 
     partition: Annotated[
-        str | None, option("Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ...")
+        str | None,
+        option("Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ...", group=DATA),
     ] = None
-    clients: Annotated[int | None, option("Number of clients.")] = None
-    samples: Annotated[int | None, option("At most so many training samples a client.")] = None
+    clients: Annotated[int | None, option("Number of clients.", group=DATA)] = None
+    samples: Annotated[int | None, option("At most so many training samples a client.", group=DATA)] = None
     holdout: Annotated[
-        str | None, option("split: hold out a part of each client's share; official: the official test set. [split]")
+        str | None,
+        option("split: hold out a part of each client's share; official: the official test set. [split]", group=DATA),
     ] = None
-    test: Annotated[float | None, option("Share of each client's samples held out for testing. [0.25]")] = None
-    validation: Annotated[float | None, option("Share of each client's samples held out for validation. [0]")] = None
+    test: Annotated[float | None, option("Share of each client's samples held out for testing. [0.25]", group=DATA)] = (
+        None
+    )
+    validation: Annotated[
+        float | None, option("Share of each client's samples held out for validation. [0]", group=DATA)
+    ] = None
     server_validation: Annotated[
-        int | None, option("Samples taken out before the partition for the server's own validation set. [0]")
+        int | None,
+        option("Samples taken out before the partition for the server's own validation set. [0]", group=DATA),
     ] = None
     irrelevant: Annotated[
         str | None,
-        option("Clients of no use to the others: flip:0.2, flip:0.1,0.2, ood:0.1, ood:0.1,noise, odd_even, ..."),
+        option(
+            "Clients of no use to the others: flip:0.2, flip:0.1,0.2, ood:0.1, ood:0.1,noise, odd_even, ...", group=DATA
+        ),
     ] = None
-    data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]")] = None
-    client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.")] = None
-    target_column: Annotated[str | None, option("Own data: the column of the class.")] = None
+    data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]", group=DATA)] = None
+    client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.", group=OWN)] = None
+    target_column: Annotated[str | None, option("Own data: the column of the class.", group=OWN)] = None
 
     def of_data(self) -> dict[str, Any]:
         """Return what was said of the data, by the names of `Data`."""
@@ -61,83 +73,103 @@ class DataOptions:
 class PlayOptions:
     """How much is run, where, and how the result is shown."""
 
-    rounds: Annotated[int | None, option("Number of rounds. [100]")] = None
+    rounds: Annotated[int | None, option("Number of rounds. [100]", group=TRAINING)] = None
     seeds: Annotated[
         str | None,
-        option("How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]"),
+        option(
+            "How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]", group=TRAINING
+        ),
     ] = None
     jobs: Annotated[
-        str | None, option("Runs side by side, each in a process of its own: a number, or auto: one a core. [1]")
+        str | None,
+        option("Runs side by side, each in a process of its own: a number, or auto: one a core. [1]", group=WHERE),
     ] = None
-    out: Annotated[Path | None, option("Folder of the run. [a new one in runs/]")] = None
+    out: Annotated[Path | None, option("Folder of the run. [a new one in runs/]", group=WHERE)] = None
     resume: Annotated[
-        bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
+        bool,
+        option("Go on with the run in --out, or in the folder given in place of a method.", "--resume", group=WHERE),
     ] = False
     track: Annotated[
-        list[str] | None, option("Send the rounds of every run to tensorboard, mlflow or wandb too; may be repeated.")
+        list[str] | None,
+        option("Send the rounds of every run to tensorboard, mlflow or wandb too; may be repeated.", group=WHERE),
     ] = None
     export: Annotated[
-        list[str] | None, option("Write the table to this file too: .csv, .tex or .md; may be repeated, or a,b.")
+        list[str] | None,
+        option("Write the table to this file too: .csv, .tex or .md; may be repeated, or a,b.", group=WHERE),
     ] = None
     export_clients: Annotated[
-        list[str] | None, option("Write every client's gains to this file: .csv, .tex or .md; may be repeated, or a,b.")
+        list[str] | None,
+        option("Write every client's gains to this file: .csv, .tex or .md; may be repeated, or a,b.", group=WHERE),
     ] = None
-    as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
-        False
-    )
+    as_json: Annotated[
+        bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json", group=WHERE)
+    ] = False
 
 
 @dataclass(frozen=True)
 class PresetOptions(PlayOptions):
     """The options of a preset, which fixes everything else."""
 
-    rounds: Annotated[int | None, option("Number of rounds of every row. [the preset's]")] = None
-    seeds: Annotated[str | None, option("How many seeds (3: 0, 1, 2) or which (0,5,7). [the preset's]")] = None
-    jobs: Annotated[str | None, option("Runs side by side, each in a process of its own. [auto: one a core]")] = None
-    out: Annotated[Path | None, option("Folder of the runs. [one in runs/, named as the preset]")] = None
-    resume: Annotated[bool, option("Go on with what lies in the folder.", "--resume")] = False
+    rounds: Annotated[int | None, option("Number of rounds of every row. [the preset's]", group=TRAINING)] = None
+    seeds: Annotated[
+        str | None, option("How many seeds (3: 0, 1, 2) or which (0,5,7). [the preset's]", group=TRAINING)
+    ] = None
+    jobs: Annotated[
+        str | None, option("Runs side by side, each in a process of its own. [auto: one a core]", group=WHERE)
+    ] = None
+    out: Annotated[Path | None, option("Folder of the runs. [one in runs/, named as the preset]", group=WHERE)] = None
+    resume: Annotated[bool, option("Go on with what lies in the folder.", "--resume", group=WHERE)] = False
 
 
 @dataclass(frozen=True)
 class RunOptions(PlayOptions, DataOptions):
     """All options of a run. An option that is named as a field of `Experiment` sets that field."""
 
-    data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
+    data: Annotated[
+        str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]", group=DATA)
+    ] = None
     model: Annotated[
         str | None,
         option(
-            "mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, vgg11, resnet50, lstm, or package.module:Class. [mlr]"
+            "mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, vgg11, resnet50, lstm, or package.module:Class. [mlr]",
+            group=TRAINING,
         ),
     ] = None
-    engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another). [stacked]")] = (
-        None
-    )
+    engine: Annotated[
+        str | None, option("stacked (many clients at once) or plain (one after another). [stacked]", group=WHERE)
+    ] = None
     evaluate_every: Annotated[
-        int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
+        int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]", group=TRAINING)
     ] = None
     heterogeneity: Annotated[
         bool,
         option(
             "Record the personal-global gap and the selection skew too (PFedRe's definitions 2 and 3).",
             "--heterogeneity",
+            group=TRAINING,
         ),
     ] = False
     score: Annotated[
-        str | None, option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]")
+        str | None,
+        option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]", group=TRAINING),
     ] = None
-    threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
-    chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
-    device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
+    threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]", group=WHERE)] = None
+    chunk: Annotated[
+        int | None, option("Clients trained at once by the stacked engine: a speed knob only.", group=WHERE)
+    ] = None
+    device: Annotated[str | None, option("cpu or cuda. [cpu]", group=WHERE)] = None
     settings: Annotated[
         list[str] | None,
         option(
             "Change a part's field, as --set train.eta=0.1, or a whole part, as --set keep=Relevance; may be repeated.",
             "--set",
+            group=TRAINING,
         ),
     ] = None
 
     save: Annotated[
-        Path | None, option("Write the experiment with all its fields to this .toml or .json file, and do not run it.")
+        Path | None,
+        option("Write the experiment with all its fields to this .toml or .json file, and do not run it.", group=WHERE),
     ] = None
 
     def of_experiment(self) -> dict[str, Any]:

@@ -37,20 +37,39 @@ from fedkin.track import TRACKERS, MLflow, TensorBoard, Tracker, WandB
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="METHOD|FILE", help="A method, a saved experiment.json or .toml, or with --resume the folder of a run."
+        metavar="METHOD|FILE",
+        help="A method ('fedkin methods'), a .toml or .json file, or a module:attribute of yours; settings after an @. "
+        "With --resume the folder of a run.",
     ),
 ]
 PresetName = Annotated[str, typer.Argument(metavar="PRESET|list", help="A preset, or 'list'.")]
-Targets = Annotated[list[str], typer.Argument(metavar="METHOD...", help="Methods to compare; Local is always added.")]
+Targets = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="METHOD...",
+        help="Methods to compare: names, .toml or .json files, module:attribute of your own; settings after an @, "
+        "several values are a sweep. Local is always added. With --resume the folder of a comparison.",
+    ),
+]
 
 
 @app.command()
 @shared(RunOptions)
 def run(target: Target, options: RunOptions) -> None:
-    """Run one method: METHOD|FILE is a method ('fedkin methods'), a saved experiment.json or .toml, or, with --resume,
-    the folder of a run.
+    """Run one method.
+
+    METHOD|FILE is a method ('fedkin methods'), a .toml or .json file, or a module:attribute of yours, with settings
+    after an @. With --resume it is the folder of a run.
 
     fedkin run fedavg --data mnist --partition dirichlet:0.5 --clients 20 --model dnn:100 --rounds 50
+
+    fedkin run fedprox --data patients.csv --client-column hospital --target-column outcome --set lam=0.1
+
+    fedkin run mymodule:my_method --data digits     (mymodule.py lies in this folder)
+
+    fedkin run fedmcsa --data digits --save experiment.toml; fedkin run experiment.toml
+
+    fedkin run --resume runs/fedavg-mnist-1         (goes on where it was stopped)
     """
     if options.resume and options.out is None and target not in METHODS:
         resume_folder(Path(target), options)
@@ -67,7 +86,16 @@ def run(target: Target, options: RunOptions) -> None:
 def compare(targets: Targets, options: RunOptions) -> None:
     """Run several methods on the same data, clients and batches, always with Local, training alone, beside them.
 
+    METHOD... are names ('fedkin methods'), .toml or .json files, or module:attribute of yours. Settings follow after an
+    @; several values of one are a sweep, an arm each. With --resume it is the folder of a comparison.
+
     fedkin compare fedavg fedprox --data synthetic --rounds 200 --seeds 3
+
+    fedkin compare fedavg 'fedprox@train.lam=0.1,1,10' --data digits --jobs auto --export table.tex
+
+    fedkin compare fedavg my_method.toml mymodule:my_method fedprox@lam=1@select.count=5 --track tensorboard
+
+    fedkin compare --resume runs/compare-digits-1   (goes on where it was stopped)
     """
     if options.resume and options.out is None and len(targets) == 1 and targets[0] not in METHODS:
         resume_folder(Path(targets[0]), options)
@@ -181,7 +209,7 @@ def show(found: Comparison, as_json: bool, screen: Console) -> None:
         sys.stdout.write(json.dumps(found.summary, indent=2) + "\n")
     else:
         several, preset = "methods" in found.summary, found.summary.get("preset")
-        table = terminal.comparison_table(found.summary) if several else terminal.accuracy_table(found.summary)
+        table = terminal.comparison_table(found.summary) if several else terminal.run_table(found.summary)
         wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
         Console(width=wide).print(table if preset is None else terminal.preset_table(preset))
     page = write_report(found.folder, screen)

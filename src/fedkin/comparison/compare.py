@@ -137,7 +137,7 @@ def carry_out(
 ) -> Comparison | None:
     """Play a plan to its end and summarise it; returns None if it was stopped on the way."""
     path = plan.folder.path
-    path.mkdir(parents=True, exist_ok=True)
+    files.make_folder(path)
     with files.locked(path):
         new = resume or not plan.folder.has_plan
         require(new, f"Another command was at work in {path} just now; choose another --out, or add --resume.")

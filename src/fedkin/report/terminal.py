@@ -14,6 +14,7 @@ from fedkin.presets.outcome import Outcome
 from fedkin.report import preset_tables
 from fedkin.report.formats import percent
 from fedkin.report.preset_tables import PUBLISHED, Grid
+from fedkin.runs.statistics import averaged_rounds
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
@@ -30,7 +31,8 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
     """One method: every kind of accuracy, average and statistic, in percent."""
     seeds, every = summary["seeds"], summary["evaluate_every"]
     title = f"{summary['method']}: accuracy in %, {summary['rounds']} rounds scored every {every}, seeds {seeds}"
-    table = Table("kind", "average", "last", "last 10", "best", "by validation", title=title, **LOOK)
+    means = f"last {averaged_rounds(summary)} scored"
+    table = Table("kind", "average", "last", means, "best", "by validation", title=title, **LOOK)
     for kind in (kind for kind in KINDS if kind in summary["accuracy"]):
         for average, values in summary["accuracy"][kind].items():
             spread = summary.get("spread", {}).get(kind, {}).get(average, {})
@@ -44,6 +46,16 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
     )
     table.caption += "".join(f"\n{line}" for line in other_numbers(summary))
     return table
+
+
+def run_table(summary: dict[str, Any]) -> RenderableType:
+    """One method as `accuracy_table` has it or, where no client has test samples, a sentence and what the run cost."""
+    table = accuracy_table(summary)
+    known = [value for kind in summary["accuracy"].values() for each in kind.values() for value in each.values()]
+    if any(value is not None for value in known):
+        return table
+    title = f"{summary['method']}: no client has test samples, so nothing is scored; raise --test."
+    return Group(Text(title, "bold"), Text(str(table.caption), "italic dim"))
 
 
 def other_numbers(summary: dict[str, Any]) -> list[str]:

@@ -28,7 +28,8 @@ DEFINITIONS = {
     "test": "Accuracy of the common model on a common test set that belongs to no client.",
     "macro": "The mean over clients: every client counts the same, however few samples it has.",
     "micro": "The share of all test samples that are right: clients with many samples count for more.",
-    "last 10": "The mean of the last ten scored rounds (not of the last ten rounds, where scoring is less frequent).",
+    "last 10 scored": "The mean of the last ten scored rounds, or of all where there are fewer (not of the last ten "
+    "rounds, where scoring is less frequent).",
     "last": "The last round.",
     "best": "The largest of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
     "by validation": "The round whose validation accuracy was best. Only with a validation split.",

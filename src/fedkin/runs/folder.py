@@ -157,7 +157,7 @@ class RunFolder:
 
     def begin(self, experiment: dict[str, Any], clients: dict[str, Any]) -> None:
         """Write what is known before round 1."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.path)
         write_format(self.path)
         files.write_json(self.path / "clients.json", clients)
         files.write_json(self.path / "experiment.json", experiment)
@@ -244,7 +244,7 @@ class CommandFolder:
         return dict(plan)
 
     def write_plan(self, plan: dict[str, Any]) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.path)
         write_format(self.path)
         files.write_json(self.path / "plan.json", plan)
 

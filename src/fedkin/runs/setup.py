@@ -16,6 +16,7 @@ from fedkin.engines import ENGINES, Engine
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of, task_of
 from fedkin.messages import Task
+from fedkin.runs import files
 from fedkin.runs.experiment import DTYPES, Experiment
 
 
@@ -61,7 +62,7 @@ def engine_of(
     `scratch` is a folder for private models that do not fit into memory.
     """
     if scratch is not None:
-        scratch.mkdir(parents=True, exist_ok=True)
+        files.make_folder(scratch)
     before = torch.get_num_threads()
     engine = ENGINES[experiment.engine](
         federation,
