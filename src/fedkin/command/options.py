@@ -16,11 +16,24 @@ from fedkin.runs.experiment import Experiment
 T = TypeVar("T")
 
 
-DATA, OWN, TRAINING, WHERE = "Data", "Own tables", "Training and scoring", "Where and how"  # the groups of --help
+GROUPS = {  # of --help, with the options in each
+    "Data": "data partition clients samples holdout test validation server_validation irrelevant data_seed splits without",
+    "Own tables": "client_column target_column features drop standardise task",
+    "Training and scoring": "rounds seeds model settings evaluate_every metric class_weights heterogeneity score",
+    "Where and how": "out resume jobs engine threads chunk device save export export_clients track watch as_json",
+}
 
 
-def option(text: str, *names: str, group: str) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=group)
+def grouped(name: str, annotation: Any) -> Any:
+    """Put the option of this name into its group of --help, and return its annotation."""
+    group = next((group for group, names in GROUPS.items() if name in names.split()), None)
+    for info in getattr(annotation, "__metadata__", ()):
+        info.rich_help_panel = group
+    return annotation
+
+
+def option(text: str, *names: str) -> Any:
+    return typer.Option(*names, help=text)
 
 
 @dataclass(frozen=True)
@@ -28,34 +41,25 @@ class DataOptions:
     """Which samples, and how they are divided. The names are those of `Data`, but for a few that say too little."""
 
     partition: Annotated[
-        str | None,
-        option("Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ...", group=DATA),
+        str | None, option("Who gets which samples: iid, dirichlet:0.5, classes:2, shards:2, natural, pfedme, ...")
     ] = None
-    clients: Annotated[int | None, option("Number of clients.", group=DATA)] = None
-    samples: Annotated[int | None, option("At most so many training samples a client.", group=DATA)] = None
+    clients: Annotated[int | None, option("Number of clients.")] = None
+    samples: Annotated[int | None, option("At most so many training samples a client.")] = None
     holdout: Annotated[
-        str | None,
-        option("split: hold out a part of each client's share; official: the official test set. [split]", group=DATA),
+        str | None, option("split: hold out a part of each client's share; official: the official test set. [split]")
     ] = None
-    test: Annotated[float | None, option("Share of each client's samples held out for testing. [0.25]", group=DATA)] = (
-        None
-    )
-    validation: Annotated[
-        float | None, option("Share of each client's samples held out for validation. [0]", group=DATA)
-    ] = None
+    test: Annotated[float | None, option("Share of each client's samples held out for testing. [0.25]")] = None
+    validation: Annotated[float | None, option("Share of each client's samples held out for validation. [0]")] = None
     server_validation: Annotated[
-        int | None,
-        option("Samples taken out before the partition for the server's own validation set. [0]", group=DATA),
+        int | None, option("Samples taken out before the partition for the server's own validation set. [0]")
     ] = None
     irrelevant: Annotated[
         str | None,
-        option(
-            "Clients of no use to the others: flip:0.2, flip:0.1,0.2, ood:0.1, ood:0.1,noise, odd_even, ...", group=DATA
-        ),
+        option("Clients of no use to the others: flip:0.2, flip:0.1,0.2, ood:0.1, ood:0.1,noise, odd_even, ..."),
     ] = None
-    data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]", group=DATA)] = None
-    client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.", group=OWN)] = None
-    target_column: Annotated[str | None, option("Own data: the column of the class.", group=OWN)] = None
+    data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]")] = None
+    client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.")] = None
+    target_column: Annotated[str | None, option("Own data: the column of the class.")] = None
 
     def of_data(self) -> dict[str, Any]:
         """Return what was said of the data, by the names of `Data`."""
@@ -73,103 +77,84 @@ class DataOptions:
 class PlayOptions:
     """How much is run, where, and how the result is shown."""
 
-    rounds: Annotated[int | None, option("Number of rounds. [100]", group=TRAINING)] = None
+    rounds: Annotated[int | None, option("Number of rounds. [100]")] = None
     seeds: Annotated[
         str | None,
-        option(
-            "How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]", group=TRAINING
-        ),
+        option("How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]"),
     ] = None
     jobs: Annotated[
-        str | None,
-        option("Runs side by side, each in a process of its own: a number, or auto: one a core. [1]", group=WHERE),
+        str | None, option("Runs side by side, each in a process of its own: a number, or auto: one a core. [1]")
     ] = None
-    out: Annotated[Path | None, option("Folder of the run. [a new one in runs/]", group=WHERE)] = None
+    out: Annotated[Path | None, option("Folder of the run. [a new one in runs/]")] = None
     resume: Annotated[
-        bool,
-        option("Go on with the run in --out, or in the folder given in place of a method.", "--resume", group=WHERE),
+        bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
     ] = False
     track: Annotated[
-        list[str] | None,
-        option("Send the rounds of every run to tensorboard, mlflow or wandb too; may be repeated.", group=WHERE),
+        list[str] | None, option("Send the rounds of every run to tensorboard, mlflow or wandb too; may be repeated.")
     ] = None
     export: Annotated[
-        list[str] | None,
-        option("Write the table to this file too: .csv, .tex or .md; may be repeated, or a,b.", group=WHERE),
+        list[str] | None, option("Write the table to this file too: .csv, .tex or .md; may be repeated, or a,b.")
     ] = None
     export_clients: Annotated[
-        list[str] | None,
-        option("Write every client's gains to this file: .csv, .tex or .md; may be repeated, or a,b.", group=WHERE),
+        list[str] | None, option("Write every client's gains to this file: .csv, .tex or .md; may be repeated, or a,b.")
     ] = None
-    as_json: Annotated[
-        bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json", group=WHERE)
-    ] = False
+    as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
+        False
+    )
 
 
 @dataclass(frozen=True)
 class PresetOptions(PlayOptions):
     """The options of a preset, which fixes everything else."""
 
-    rounds: Annotated[int | None, option("Number of rounds of every row. [the preset's]", group=TRAINING)] = None
-    seeds: Annotated[
-        str | None, option("How many seeds (3: 0, 1, 2) or which (0,5,7). [the preset's]", group=TRAINING)
-    ] = None
-    jobs: Annotated[
-        str | None, option("Runs side by side, each in a process of its own. [auto: one a core]", group=WHERE)
-    ] = None
-    out: Annotated[Path | None, option("Folder of the runs. [one in runs/, named as the preset]", group=WHERE)] = None
-    resume: Annotated[bool, option("Go on with what lies in the folder.", "--resume", group=WHERE)] = False
+    rounds: Annotated[int | None, option("Number of rounds of every row. [the preset's]")] = None
+    seeds: Annotated[str | None, option("How many seeds (3: 0, 1, 2) or which (0,5,7). [the preset's]")] = None
+    jobs: Annotated[str | None, option("Runs side by side, each in a process of its own. [auto: one a core]")] = None
+    out: Annotated[Path | None, option("Folder of the runs. [one in runs/, named as the preset]")] = None
+    resume: Annotated[bool, option("Go on with what lies in the folder.", "--resume")] = False
 
 
 @dataclass(frozen=True)
 class RunOptions(PlayOptions, DataOptions):
     """All options of a run. An option that is named as a field of `Experiment` sets that field."""
 
-    data: Annotated[
-        str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]", group=DATA)
-    ] = None
+    data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
     model: Annotated[
         str | None,
         option(
-            "mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, vgg11, resnet50, lstm, or package.module:Class. [mlr]",
-            group=TRAINING,
+            "mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, vgg11, resnet50, lstm, or package.module:Class. [mlr]"
         ),
     ] = None
-    engine: Annotated[
-        str | None, option("stacked (many clients at once) or plain (one after another). [stacked]", group=WHERE)
-    ] = None
+    engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another). [stacked]")] = (
+        None
+    )
     evaluate_every: Annotated[
-        int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]", group=TRAINING)
+        int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
     ] = None
     heterogeneity: Annotated[
         bool,
         option(
             "Record the personal-global gap and the selection skew too (PFedRe's definitions 2 and 3).",
             "--heterogeneity",
-            group=TRAINING,
         ),
     ] = False
     score: Annotated[
-        str | None,
-        option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]", group=TRAINING),
+        str | None, option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]")
     ] = None
-    threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]", group=WHERE)] = None
-    chunk: Annotated[
-        int | None, option("Clients trained at once by the stacked engine: a speed knob only.", group=WHERE)
-    ] = None
-    device: Annotated[str | None, option("cpu or cuda. [cpu]", group=WHERE)] = None
+    threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
+    chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
+    device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
     settings: Annotated[
         list[str] | None,
         option(
-            "Change a part's field, as --set train.eta=0.1, or a whole part, as --set keep=Relevance; may be repeated.",
+            "Change a field, as --set train.eta=0.1 (or eta=0.1 where one part has it), or a whole part, as --set "
+            "keep=Relevance; may be repeated.",
             "--set",
-            group=TRAINING,
         ),
     ] = None
 
     save: Annotated[
-        Path | None,
-        option("Write the experiment with all its fields to this .toml or .json file, and do not run it.", group=WHERE),
+        Path | None, option("Write the experiment with all its fields to this .toml or .json file, and do not run it.")
     ] = None
 
     def of_experiment(self) -> dict[str, Any]:
@@ -188,7 +173,12 @@ def shared(kind: type[T]) -> Callable[[Callable[..., None]], Callable[..., None]
         own = list(signature(command).parameters.values())[:-1]
         known = get_type_hints(command, include_extras=True)
         common = [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+            Parameter(
+                field.name,
+                Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=grouped(field.name, hints[field.name]),
+            )
             for field in fields(kind)  # type: ignore[arg-type]
         ]
         mine = [parameter.replace(annotation=known[parameter.name]) for parameter in own]
