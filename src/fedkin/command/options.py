@@ -17,7 +17,8 @@ T = TypeVar("T")
 
 
 GROUPS = {  # of --help, with the options in each
-    "Data": "data partition clients samples holdout test validation server_validation irrelevant data_seed splits without",
+    "Data": "data partition clients samples holdout test validation server_validation irrelevant data_seed splits "
+    "without",
     "Own tables": "client_column target_column features drop standardise task",
     "Training and scoring": "rounds seeds model settings evaluate_every metric class_weights heterogeneity score",
     "Where and how": "out resume jobs engine threads chunk device save export export_clients track watch as_json",
