@@ -1,4 +1,4 @@
-"""A table as a hospital group would have it: twelve hospitals, columns of every kind, two hospitals with wrong labels."""
+"""A table as hospitals would have it: twelve sites, columns of every kind, and two sites whose labels are wrong."""
 
 from __future__ import annotations
 
