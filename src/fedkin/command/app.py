@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-import fedkin
+from fedkin.runs.facts import versions
 
 app = typer.Typer(
     name="fedkin",
@@ -23,7 +23,7 @@ app.add_typer(data_app, name="data")
 def say_version(asked: bool) -> None:
     """Print the version and end, if that is asked for."""
     if asked:
-        print(f"fedkin {fedkin.__version__}")
+        print(f"fedkin {versions()['fedkin']}")
         raise typer.Exit
 
 

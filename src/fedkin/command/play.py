@@ -143,6 +143,7 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
     folder: Path | Callable[[], Path] = options.out or fresh_folder(name, experiments[0])
     if options.resume and options.out is None:
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
+    check_outputs(options)
     loaded = Loaded()
     plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs)
     print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
@@ -189,6 +190,13 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
         raise typer.Exit(130)
     show(found, options.as_json, screen)
     write_tables(found, tables, clients, screen)
+
+
+def check_outputs(options: PlayOptions) -> None:
+    """Refuse tables that cannot be written and trackers that are not installed, before anything is made."""
+    table_paths(options.export)
+    table_paths(options.export_clients)
+    trackers_for(options.track, Path())
 
 
 def trackers_for(names: list[str] | None, folder: Path) -> list[Tracker]:
