@@ -69,18 +69,18 @@ def decided(column: pd.Series, site: np.ndarray, asked: bool) -> Column:
         words = "true or false, as 1 and 0" if pd.api.types.is_bool_dtype(column) else "number"
         return _checked_number(Column(name, "number", words), numbers(column), site, asked)
     known = texts(column)
-    if not any(text is not None for text in known):
+    present = np.array([text is not None for text in known], dtype=bool)
+    if not present.any():
         return Column(name, "left out", "left out, no values")
     if len(set(known)) == 1:
         return Column(name, "left out", "left out, constant")
     if isinstance(column.dtype, pd.CategoricalDtype):  # a number may be the code of a category
         return _checked_category(name, known)
-    meant = np.array([None if text is None or text.lower() in WORDS else text for text in known], dtype=object)
-    present = np.array([text is not None for text in meant])
-    value = numbers(pd.Series(meant, dtype=object))
-    read = ~np.isnan(value[present])
-    if present.any() and read.mean() >= MOST:
-        return _checked_number(_number_as_text(name, meant[present], read), value, site, asked)
+    value = numbers(column)
+    read = ~np.isnan(value)
+    meant = present & (read | ~np.array([text is not None and text.lower() in WORDS for text in known], dtype=bool))
+    if meant.any() and read[meant].mean() >= MOST:
+        return _checked_number(_number_as_text(name, known[meant], read[meant]), value, site, asked)
     if (format := date_format(known, MOST)) is not None:
         return _checked_date(name, format, dates(column, format))
     return _checked_category(name, known)

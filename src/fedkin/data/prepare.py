@@ -120,9 +120,7 @@ def _all_columns(preparation: Preparation, federation: Federation, table: Table,
 def _samples(preparation: Preparation, federation: Federation, table: Table) -> tuple[np.ndarray, torch.Tensor]:
     """x and y of all rows: those of a site by its own numbers, those of no site by the numbers of all."""
     features = encoded(preparation, table.frame)
-    x = scaled(features, preparation["all"])
-    y = federation.y.double()
-    y = (y - preparation["all"]["target_shift"]) / preparation["all"]["target_scale"]
+    x, y = np.empty(features.shape, dtype=np.float32), federation.y.double()
     lists = [index.lists() for index in (federation.train, federation.validation, federation.test) if index is not None]
     taken = torch.cat([rows for of_split in lists for rows in of_split])
     shared = len(torch.unique(taken)) < len(taken)
@@ -130,11 +128,13 @@ def _samples(preparation: Preparation, federation: Federation, table: Table) -> 
         not shared or preparation["standardise"] != "site",
         "In this partition clients share rows, so a row has no site of its own; say --standardise all or none.",
     )
-    for place, name in enumerate(federation.names):
-        fitted = preparation["sites"][name]
-        rows = torch.cat([of_split[place] for of_split in lists])
-        x[rows.numpy()] = scaled(features[rows.numpy()], fitted)
-        y[rows] = (federation.y[rows].double() - fitted["target_shift"]) / fitted["target_scale"]
+    of_sites = [torch.cat([of_split[place] for of_split in lists]) for place in range(federation.n)]
+    others = torch.ones(len(y), dtype=torch.bool)
+    others[taken] = False
+    fitted = [*(preparation["sites"][name] for name in federation.names), preparation["all"]]
+    for rows, numbers in zip([*of_sites, others.nonzero().flatten()], fitted, strict=True):
+        x[rows.numpy()] = scaled(features[rows.numpy()], numbers)
+        y[rows] = (federation.y[rows].double() - numbers["target_shift"]) / numbers["target_scale"]
     return x, y.float() if federation.task == "regress" else federation.y
 
 
