@@ -157,7 +157,12 @@ RUNS = [
         "zip(federation.names, federation.test.lists(), strict=True)}",
         "data -k preparation",
     ),
-    Mutation("site-scaled-by-all", 'common if standardise == "all" else', "common if True else", "data -k preparation"),
+    Mutation(
+        "site-scaled-by-all",
+        'name: common if standardise == "all" else',
+        "name: common if True else",
+        "data -k preparation",
+    ),
     Mutation("indicator-forgotten", "if missing else []", "if False else []", "data -k preparation"),
     Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
     Mutation("half-line-believed", 'if line.endswith("\\n")', "", "report -k partial"),

@@ -35,6 +35,8 @@ ID = re.compile(
     r"(^|[\W_])(id|ids|nr|no|num|number|key|uuid|guid|index|idx|mrn|pid)($|[\W_])|[a-z]I[Dd]$|^unnamed", re.I
 )
 
+COMMAS = "look like numbers with decimal commas, which are to be written with points"
+
 Kind = Literal["number", "date", "category", "left out"]
 
 
@@ -106,9 +108,11 @@ def _checked_number(column: Column, value: np.ndarray, site: np.ndarray, asked: 
 
 
 def _is_id(name: str, value: np.ndarray, site: np.ndarray) -> bool:
+    import pandas as pd
+
     if len(value) < ROWS or (value != np.rint(value)).any():
         return False
-    if len(np.unique(np.stack([site.astype(np.float64), value]), axis=1)[0]) < len(value):
+    if pd.DataFrame({"site": site, "value": value}).duplicated().any():
         return False  # some site has a value twice
     if ID.search(name):
         return True
@@ -136,7 +140,7 @@ def _checked_category(name: str, known: np.ndarray) -> Column:
     present = [text for text in known if text is not None]
     different = len(set(present))
     commas = has_decimal_commas(known, MOST)
-    note = "looks like numbers with decimal commas: write them with points" if commas else ""
+    note = COMMAS if commas else ""
     if different == len(present) and len(present) > 2:
         return Column(name, "left out", "left out, unique", note)
     if different > FEW and different > len(present) / 2:
