@@ -15,7 +15,7 @@ from fedkin.presets.outcome import Outcome
 from fedkin.report import preset_tables
 from fedkin.report.formats import in_percent, measure, titled
 from fedkin.report.preset_tables import PUBLISHED, Grid
-from fedkin.runs.statistics import deciding, of_metric
+from fedkin.runs.statistics import STATISTICS, deciding, of_metric
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
@@ -38,9 +38,7 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
     for kind in (kind for kind in KINDS if kind in found):
         for average, values in found[kind].items():
             spread = spreads.get(kind, {}).get(average, {})
-            cells = [
-                measure(metric, values[name], spread.get(name)) for name in ("last", "last10", "best", "validated")
-            ]
+            cells = [measure(metric, values[name], spread.get(name)) for name in STATISTICS]
             table.add_row(kind, average, *cells)
     cost, time = summary["cost"], summary["time"]
     papers = f"{cost['client_rounds']:,.0f} client-rounds (the papers' cost); " if "client_rounds" in cost else ""
@@ -90,8 +88,8 @@ def comparison_table(summary: dict[str, Any]) -> Table:
     table.caption = " ".join([f"{WORDS[kind]}." for kind in has] + ["macro: mean over clients; micro: over samples."])
     if alone:
         table.caption += (
-            f" Better and worse: share of clients whose last post {metric.label} is better or worse than their own when "
-            "training alone; the verdict is a paired test over clients and seeds (unclear: neither)."
+            f" Better and worse: share of clients whose last post {metric.label} is better or worse than their own "
+            "when training alone; the verdict is a paired test over clients and seeds (unclear: neither)."
         )
     lines = {name: other_numbers(method) for name, method in methods.items()}
     if alone and any("train" in method.get("observed", {}) for method in methods.values()):

@@ -99,16 +99,11 @@ def headline(study: Study) -> str:
 
 
 def reached(study: Study, name: str) -> str:
-    """What a method reaches, with its unit: '93.12 %', 'an R2 of 0.417'."""
+    """What a method reaches, with its unit: '93.12 %', 'R2 0.417'."""
     found = score(study.summaries[name], study.ranking_kind)
     if study.metric.percent:
         return f"{found} %" + ("" if study.metric.name == "accuracy" else f" {study.metric.label}")
-    return f"{article(study.metric.label)} {study.metric.label} of {found}"
-
-
-def article(word: str) -> str:
-    """The article before a word that is spoken letter by letter if it is written so: an R2, an RMSE, a log loss."""
-    return "an" if word[0] in "AEFHILMNORSXaeio" and (word[0].isupper() or word[0] in "aeio") else "a"
+    return f"{study.metric.label} {found}"
 
 
 def listed(names: Iterable[str], word: str) -> str:

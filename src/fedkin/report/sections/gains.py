@@ -44,7 +44,8 @@ def why_no_gains(study: Study) -> str:
 
 def shown(study: Study, found: np.ndarray) -> np.ndarray:
     """Gains as the pictures have them, means over seeds: in percentage points, or in the metric itself."""  # (n,)
-    return np.round((100 if study.metric.percent else 1) * found.mean(0), 9)
+    mean: np.ndarray = np.round((100 if study.metric.percent else 1) * found.mean(0), 9)
+    return mean
 
 
 def unit(study: Study) -> str:
