@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedkin.evaluate import KINDS
-from fedkin.metrics import METRICS
+from fedkin.metrics import METRICS, Metric
 from fedkin.presets.outcome import Outcome
 from fedkin.report import preset_tables
 from fedkin.report.formats import in_percent, measure, titled
@@ -85,7 +85,8 @@ def comparison_table(summary: dict[str, Any]) -> Table:
                 VERDICTS[against["verdict"]],
             ]
         table.add_row(name, *cells, *share, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
-    table.caption = " ".join([f"{WORDS[kind]}." for kind in has] + ["macro: mean over clients; micro: over samples."])
+    averages = f"macro: mean over clients; micro: {pooled(metric)}."
+    table.caption = " ".join([*(f"{WORDS[kind]}." for kind in has), averages])
     if alone:
         table.caption += (
             f" Better and worse: share of clients whose last post {metric.label} is better or worse than their own "
@@ -96,6 +97,11 @@ def comparison_table(summary: dict[str, Any]) -> Table:
         table.caption += " Clients known to be irrelevant are in the averages, but not among the better and worse off."
     table.caption += "".join(f"\n{name}: {line}" for name, several in lines.items() for line in several)
     return table
+
+
+def pooled(metric: Metric) -> str:
+    """What a micro value is: over all samples where that can be pooled, else weighted by them."""
+    return "over samples" if metric.name in ("accuracy", "log_loss") else "weighted by samples"
 
 
 def cell(method: dict[str, Any], kind: str, average: str) -> str:
