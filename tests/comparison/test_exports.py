@@ -35,7 +35,7 @@ def rows_of(text: str) -> dict[str, list[str]]:
 def test_markdown_has_mean_spread_gain_and_the_best_in_bold(found: fk.Comparison, tmp_path: Path) -> None:
     table, rows = found.table(), rows_of(found.export(tmp_path / "t.md").read_text())
     titles = rows["method"]
-    assert titles[0].startswith("post macro")
+    assert titles[0] == "post macro accuracy (%)"
     at, best = titles.index("gain over alone (points)"), table["post macro"].idxmax()
     for name in table.index:
         mean, spread = 100 * table.loc[name, "post macro"], 100 * table.loc[name, "post macro std"]
@@ -44,6 +44,16 @@ def test_markdown_has_mean_spread_gain_and_the_best_in_bold(found: fk.Comparison
         gain = table.loc[name, "gain"]
         assert rows[name][at] == ("-" if name == "local" else f"{100 * gain:+.2f}".replace("-", "−"))
     assert rows["fedprox@train.lam=1"][titles.index("uploads")] == "8"
+
+
+def test_a_metric_of_which_less_is_better_marks_the_least(tmp_path: Path) -> None:
+    data = fk.Data("digits", clients=4)
+    found = fk.compare(["fedavg", "fedprox"], data, rounds=2, evaluate_every=1, metric="log_loss")
+    table, rows = found.table(), rows_of(found.export(tmp_path / "t.md").read_text())
+    assert rows["method"][0] == "post macro log loss"
+    least = table["post macro"].idxmin()
+    assert rows[least][0] == f"**{table.loc[least, 'post macro']:.3f}**"
+    assert sum(row[0].startswith("**") for row in rows.values()) == 1
 
 
 def test_latex_is_a_whole_table_with_every_sign_escaped(found: fk.Comparison, tmp_path: Path) -> None:

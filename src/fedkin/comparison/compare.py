@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from fedkin.comparison.arms import read_arms
@@ -34,8 +35,10 @@ from fedkin.runs import files
 from fedkin.runs.callback import Callback
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
+from fedkin.runs.imbalance import one_sided
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
+from fedkin.runs.statistics import deciding
 from fedkin.runs.verdict import LOCAL, uneven, verdict
 
 
@@ -51,6 +54,8 @@ def compare(
     jobs: int = 1,
     evaluate_every: int | None = None,
     score: Sequence[str] | None = None,
+    metric: str | None = None,
+    class_weights: str | None = None,
     engine: str | None = None,
     threads: int | None = None,
     device: str | None = None,
@@ -78,6 +83,7 @@ def compare(
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
     said: dict[str, Any] = {"model": model, "rounds": rounds, "engine": engine, "threads": threads, "device": device}
     said |= {"evaluate_every": evaluate_every, "score": None if score is None else tuple(score)}
+    said |= {"metric": metric, "class_weights": class_weights}
     said |= {"data": Data(data) if isinstance(data, str) else data}
     like, stored = like_files(methods, chosen[0], {name: value for name, value in said.items() if value is not None})
     several = checked_seeds(stored if seeds is None else seeds)
@@ -136,7 +142,7 @@ def carry_out(
     temporary: Temporary | None = None,
 ) -> Comparison | None:
     """Play a plan to its end and summarise it; returns None if it was stopped on the way."""
-    path = plan.folder.path
+    path, warn = plan.folder.path, once(warn)
     files.make_folder(path)
     with files.locked(path):
         new = resume or not plan.folder.has_plan
@@ -149,11 +155,24 @@ def carry_out(
         return concluded(plan, temporary) if done else None
 
 
+def once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that says each sentence once, however many runs say it."""
+    said: set[str] = set()
+
+    def warned(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            warn(sentence)
+
+    return warned
+
+
 def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
     """Write the summaries above the runs: of each method over its seeds, and of all methods."""
     runs: dict[str, dict[int, Run]] = {}
     for one in plan.runs:
-        run = Run(one.folder.path, one.experiment.rounds, one.experiment.seed, temporary=temporary)
+        asked = one.experiment
+        run = Run(one.folder.path, asked.rounds, asked.seed, temporary=temporary, metric=asked.metric)
         runs.setdefault(one.experiment.method.name, {})[one.experiment.seed] = run
     methods = over_seeds(runs)
     for name, found in methods.items():
@@ -161,11 +180,19 @@ def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
     if len(methods) == 1:
         summary: dict[str, Any] = next(iter(methods.values()))
     else:
-        scored = [name for name in methods if name != LOCAL and "post" in methods[name]["accuracy"]]
+        scored = [name for name in methods if name != LOCAL and "post" in deciding(methods[name])]
         against = {name: verdict(gains_over_local(runs, name)) for name in scored if LOCAL in methods}
-        summary = {"methods": methods, "against_local": against, "cautions": uneven(plan.methods)}
+        first = next(iter(next(iter(runs.values())).values()))
+        said = [*uneven(plan.methods), *flattered(first)]
+        summary = {"metric": first.metric, "methods": methods, "against_local": against, "cautions": said}
     if plan.preset in PRESETS:
         rows = {name: list(found.values()) for name, found in runs.items()}
         summary = summary | {"preset": outcome(PRESETS[plan.preset], rows)}
     plan.folder.write_summary(summary)
     return Comparison(plan.folder.path, runs, methods, summary, temporary)
+
+
+def flattered(run: Run) -> list[str]:
+    """Return a sentence if accuracy decides and flatters, because one class outweighs the others."""
+    about = run.about_clients
+    return one_sided(np.array(about.get("labels", [])), about["names"], run.labels, run.experiment.get("metric"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedkin.errors import require
+from fedkin.metrics import METRICS, Metric
 from fedkin.runs import files
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ def checked_path(path: Path | str) -> Path:
 def write_table(found: Comparison, path: Path | str) -> Path:
     """Write the table of the methods: scores with their spread, gain over training alone, verdict and cost."""
     where = checked_path(path)
-    table = found.table()
+    table, metric = found.table(), METRICS[found.metric]
     if where.suffix == ".csv":
         text = table.to_csv()
     else:
-        text = WRITERS[where.suffix](methods_grid(table, [" ".join(words) for words in found.scored()]))
+        text = WRITERS[where.suffix](methods_grid(table, [" ".join(words) for words in found.scored()], metric))
     files.write(where, text.encode())
     return where
 
@@ -58,58 +59,67 @@ def write_table(found: Comparison, path: Path | str) -> Path:
 def write_clients(found: Comparison, path: Path | str) -> Path:
     """Write the table of the clients: what each gains over training alone by each method."""
     where = checked_path(path)
-    gains = found.gains()
-    text = gains.to_csv() if where.suffix == ".csv" else WRITERS[where.suffix](clients_grid(gains))
+    gains, metric = found.gains(), METRICS[found.metric]
+    text = gains.to_csv() if where.suffix == ".csv" else WRITERS[where.suffix](clients_grid(gains, metric))
     files.write(where, text.encode())
     return where
 
 
-def methods_grid(table: pd.DataFrame, scored: Sequence[str]) -> Grid:
-    """Return the table of the methods as it is read: percent, and the best of each score marked."""
+def methods_grid(table: pd.DataFrame, scored: Sequence[str], metric: Metric) -> Grid:
+    """Return the table of the methods as it is read, with the best of each score marked."""
     against = [name for name in ("better", "worse", "gain", "verdict") if table[name].notna().any()]
-    words = {"better": "better off (%)", "worse": "worse off (%)", "gain": "gain over alone (points)"}
-    grid = [[Cell(title) for title in ("method", *(f"{name} (%)" for name in scored), *against, "uploads", "seconds")]]
-    grid[0] = [Cell(words.get(cell.text, cell.text)) for cell in grid[0]]
-    best = {name: round(100 * table[name].max(), 2) for name in scored}
+    words = {"better": "better off (%)", "worse": "worse off (%)", "gain": f"gain over alone{unit(metric, 'points')}"}
+    scores = [f"{name} {metric.label}{unit(metric, '%')}" for name in scored]
+    titles = ["method", *scores, *(words.get(name, name) for name in against), "uploads", "seconds"]
+    grid = [[Cell(title) for title in titles]]
+    best = {
+        name: number(table[name].max() if metric.higher_is_better else table[name].min(), metric) for name in scored
+    }
     for name, row in table.iterrows():
         cells = [Cell(str(name))]
         for score in scored:
-            value, spread = row[score], row.get(f"{score} std")
-            shown = number(value, 100, 2)
-            cells.append(Cell(shown, with_spread(spread), known(value) and round(100 * value, 2) == best[score]))
-        cells += [Cell(compared(word, row[word])) for word in against]
+            value, spread = number(row[score], metric), row.get(f"{score} std")
+            after = f" {PLUS_MINUS} {number(spread, metric)}" if known(spread) else ""
+            cells.append(Cell(value, after, best=value == best[score] != NONE))
+        cells += [Cell(compared(word, row[word], metric)) for word in against]
         grid.append([*cells, Cell(f"{row['uploads']:,.0f}"), Cell(f"{row['seconds']:.1f}")])
     return grid
 
 
-def clients_grid(gains: pd.DataFrame) -> Grid:
-    """Return the clients' gains in points, the largest of each client marked if it gains at all."""
-    grid = [[Cell("client"), *(Cell(f"{name} (points)") for name in gains.columns)]]
+def clients_grid(gains: pd.DataFrame, metric: Metric) -> Grid:
+    """Return the clients' gains, the largest of each client marked if it gains at all."""
+    grid = [[Cell("client"), *(Cell(f"{name}{unit(metric, 'points')}") for name in gains.columns)]]
     for name, row in gains.iterrows():
-        most = max([round(100 * value, 2) for value in row if known(value)], default=0.0)
-        marked = [most > 0 and known(value) and round(100 * value, 2) == most for value in row]
-        cells = [Cell(number(value, 100, 2, "+"), best=best) for value, best in zip(row, marked, strict=True)]
-        grid.append([Cell(str(name)), *cells])
+        most = row.max()
+        mark = number(most, metric, "+") if known(most) and most > 0 else None
+        shown = [number(value, metric, "+") for value in row]
+        grid.append([Cell(str(name)), *(Cell(text, best=text == mark) for text in shown)])
     return grid
 
 
-def compared(word: str, value: Any) -> str:
+def compared(word: str, value: Any, metric: Metric) -> str:
     """Return what a method's row says of the comparison with training alone."""
     if word == "verdict":
         return value if isinstance(value, str) else NONE
-    return number(value, 100, 2, "+") if word == "gain" else number(value, 100, 0)
+    if word == "gain":
+        return number(value, metric, "+")
+    return f"{100 * value:.0f}" if known(value) else NONE
+
+
+def unit(metric: Metric, word: str) -> str:
+    return f" ({word})" if metric.percent else ""
 
 
 def known(value: Any) -> bool:
     return value is not None and value == value  # nan is not itself
 
 
-def number(value: Any, times: float, digits: int, sign: str = "") -> str:
-    return f"{times * value:{sign}.{digits}f}".replace("-", "−") if known(value) else NONE
-
-
-def with_spread(spread: Any) -> str:
-    return f" {PLUS_MINUS} {100 * spread:.2f}" if known(spread) else ""
+def number(value: Any, metric: Metric, sign: str = "") -> str:
+    """Return a value or a difference of a metric: in percent with two digits, else as it is with three."""
+    if not known(value):
+        return NONE
+    text = f"{100 * value:{sign}.2f}" if metric.percent else f"{value:{sign}.3f}"
+    return text.replace("-", "−")
 
 
 def markdown(grid: Grid) -> str:
