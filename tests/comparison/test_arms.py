@@ -188,9 +188,11 @@ def test_a_mistake_in_a_users_module_is_one_sentence_with_its_line(own: Path, ta
 
 
 def test_a_file_never_takes_the_place_of_a_library(own: Path) -> None:
-    (own / "json.py").write_text("method = 1")
-    with pytest.raises(fk.BadInput, match=r"rename .*json\.py"):
-        read_arms(["json:method"])
+    """`colorsys` is of Python, and nobody has imported it yet."""
+    (own / "colorsys.py").write_text("import fedkin\nmethod = fedkin.methods.fedavg()")
+    sys.modules.pop("colorsys", None)
+    with pytest.raises(fk.BadInput, match=r"rename .*colorsys\.py"):
+        read_arms(["colorsys:method"])
 
 
 def test_a_file_of_an_experiment_or_of_a_method_only(own: Path) -> None:
