@@ -74,7 +74,7 @@ def run(
     for name in federation.left_out:
         warn(f"Client {name} has no samples and is left out.")
     setup = set_up(asked, federation)
-    about = experiment.described() | {"resolved": resolved(federation, setup)}
+    about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
     if resume and place is not None:
         check(place, experiment, about, warn)
     method, task = experiment.method, setup.task
