@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fedkin import metrics
 from fedkin.answers import bootstrap
+from fedkin.answers.audit import Opinions, Telling
 from fedkin.answers.bootstrap import Gain
 from fedkin.answers.kin import kin_of, mean_weights
 from fedkin.answers.site import JOIN, Answer, decided
@@ -18,17 +19,18 @@ from fedkin.data.seeds import keyed_generator
 from fedkin.runs.run import Repetition, Run
 
 Runs = Mapping[str, Mapping[Repetition, Run]]  # by method
-Telling = Callable[[str, int, int], None]  # (what is done, how many are done, of how many)
 
 
 def silent(what: str, done: int, of: int) -> None:
     """Tell nobody."""
 
 
-def answers(runs: Runs, against: Mapping[str, str], telling: Telling = silent) -> dict[str, Any]:
+def answers(
+    runs: Runs, against: Mapping[str, str], telling: Telling = silent, opinions: Opinions | None = None
+) -> dict[str, Any]:
     """Return the answer for every site as JSON.
 
-    `against` has the compared methods, each with the Local that it is compared with.
+    `against` has the compared methods, each with the Local that it is compared with; `opinions` say who was left out.
     """
     first = next(iter(next(iter(runs.values())).values()))
     names, metric = first.about_clients["names"], getattr(first, "metric", "accuracy")
@@ -41,8 +43,11 @@ def answers(runs: Runs, against: Mapping[str, str], telling: Telling = silent) -
     found = []
     for client, (rows, gains) in enumerate(measured):
         answer = decided(names[client], rows, gains, against, percent)
-        found.append(with_kin(answer, client, names, kin, kin_from).as_json(gains))
-    return {"metric": metric, "level": bootstrap.LEVEL, "notes": notes(runs, exact), "sites": found}
+        answer = with_kin(answer, client, names, kin, kin_from)
+        found.append(with_opinions(answer, client, opinions).as_json(gains))
+    said = notes(runs, exact) + truth_told(first, opinions)
+    asked = {} if opinions is None else {"filters": list(opinions.left_out), "agreement": plain(opinions.agreement)}
+    return {"metric": metric, "level": bootstrap.LEVEL, "notes": said, "sites": found} | asked
 
 
 def by_rows(
@@ -101,6 +106,32 @@ def with_kin(
     if answer.verdict != JOIN or source is None:
         return answer
     return replace(answer, kin=tuple(names[other] for other in kin_of(kin[source], client)), kin_from=source)
+
+
+def with_opinions(answer: Answer, client: int, opinions: Opinions | None) -> Answer:
+    """Return the answer with the filters that left the site out."""
+    if opinions is None:
+        return answer
+    out, of = tuple(opinions.by(client)), len(opinions.left_out)
+    return replace(answer, left_out_by=out, opinions=of, looks=opinions.looks(client))
+
+
+def truth_told(run: Run, opinions: Opinions | None) -> list[str]:
+    """Return how far the suspicion is right, where it is known who is irrelevant."""
+    truth = run.about_clients.get("irrelevant")
+    if truth is None or opinions is None:
+        return []
+    named = [opinions.looks(client) == "mislabelled" for client in range(len(truth))]
+    right = sum(a and bool(b) for a, b in zip(named, truth, strict=True))
+    return [
+        f"The truth is known here: of {sum(map(bool, truth))} irrelevant sites {right} look mislabelled, and of the "
+        f"{sum(not b for b in truth)} others {sum(named) - right}."
+    ]
+
+
+def plain(values: np.ndarray) -> list[float | None]:
+    """Return numbers as JSON has them: None for nan."""
+    return [None if np.isnan(value) else round(float(value), 4) for value in values]
 
 
 def notes(runs: Runs, exact: bool) -> list[str]:
