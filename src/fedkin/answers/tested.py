@@ -36,6 +36,13 @@ class Tested:
         found = [self.on_split(metric, s, many) for s in range(len(self.rows))]
         return np.stack(found, axis=-1)
 
+    def reached(self, metric: str) -> dict[str, float]:
+        """Return the metric of every arm, mean over its seeds and splits; arms for which it is not defined are left
+        out."""
+        found = self.values(metric)[0].reshape(len(self.outputs), -1)  # (arms, runs)
+        known = np.isfinite(found)
+        return {name: float(v[k].mean()) for name, v, k in zip(self.outputs, found, known, strict=True) if k.any()}
+
     def on_split(self, metric: str, s: int, weights: np.ndarray) -> np.ndarray:
         """Return the metric of every arm and seed on one split."""  # (b, arms, seeds)
         mine = weights[:, np.searchsorted(self.distinct, self.rows[s])]  # (b, r)
