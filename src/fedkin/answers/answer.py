@@ -33,7 +33,7 @@ def answers(
     `against` has the compared methods, each with the Local that it is compared with; `opinions` say who was left out.
     """
     first = next(iter(next(iter(runs.values())).values()))
-    names, metric = first.about_clients["names"], getattr(first, "metric", "accuracy")
+    names, metric = first.about_clients["names"], first.metric
     percent = metrics.METRICS[metric].percent
     measured = by_rows(runs, against, metric, names, telling)
     exact = measured is not None

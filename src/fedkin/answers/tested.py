@@ -20,7 +20,7 @@ class Tested:
     rows: list[np.ndarray]  # by split, (r,) each
     y: list[np.ndarray]  # by split, (r,) each
     outputs: dict[str, list[list[np.ndarray]]]  # (r, classes) each
-    scale: float = 1.0  # what 1 in y is worth in the target's own unit
+    scale: list[float]  # by split: what 1 in y is worth in the target's own unit
 
     @property
     def distinct(self) -> np.ndarray:
@@ -53,7 +53,7 @@ class Tested:
             with np.errstate(invalid="ignore", divide="ignore"):
                 share = (mine @ right.reshape(-1, len(self.y[s])).T) / total[:, None]
             return np.asarray(share.reshape(len(weights), *right.shape[:2]), dtype=float)
-        each = [[metrics.value(metric, out, self.y[s], mine, self.scale) for out in seeds] for seeds in runs]
+        each = [[metrics.value(metric, out, self.y[s], mine, self.scale[s]) for out in seeds] for seeds in runs]
         return np.moveaxis(np.array(each, dtype=float), 2, 0)
 
 
@@ -63,7 +63,7 @@ def hits(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found
 
 
-def sites_tested(runs: dict[str, dict[Repetition, Run]], scale: np.ndarray | None = None) -> list[Tested] | None:
+def sites_tested(runs: dict[str, dict[Repetition, Run]]) -> list[Tested] | None:
     """Return every site's test samples with the outputs of all runs; None where some run kept no predictions."""
     stored = {name: {key: run.predictions for key, run in found.items()} for name, found in runs.items()}
     if any(said is None for found in stored.values() for said in found.values()):
@@ -87,6 +87,7 @@ def sites_tested(runs: dict[str, dict[Repetition, Run]], scale: np.ndarray | Non
                     rows[split], y[split] = said["rows"][own][order], said["y"][own][order]
                     each.append(said[kinds[name]][own][order])
                 outputs[name].append(each)
-        unit = 1.0 if scale is None else float(scale[site])
-        sites.append(Tested([rows[s] for s in splits], [y[s] for s in splits], outputs, unit))
+        units = [first[Repetition(seeds[0], s)].about_clients.get("scale") for s in splits]
+        scale = [1.0 if unit is None else float(unit[site]) for unit in units]
+        sites.append(Tested([rows[s] for s in splits], [y[s] for s in splits], outputs, scale))
     return sites

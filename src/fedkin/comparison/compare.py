@@ -32,7 +32,7 @@ from fedkin.methods import named
 from fedkin.parts import Method
 from fedkin.presets import PRESETS
 from fedkin.presets.outcome import outcome
-from fedkin.runs import files
+from fedkin.runs import files, statistics
 from fedkin.runs.callback import Callback, Callbacks
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
@@ -183,7 +183,7 @@ def concluded(
         against = {
             name: verdict(gains_over_local(runs, name, local), [key.seed for key in runs[name]]) | {"against": local}
             for name, local in compared_with(plan.methods).items()
-            if "post" in methods[local]["accuracy"] and "post" in methods[name]["accuracy"]
+            if all("post" in statistics.deciding(methods[one]) for one in (name, local))
         }
         summary = {"methods": methods, "against_local": against, "cautions": uneven(plan.methods)}
         if against:
