@@ -154,6 +154,11 @@ class Study:
         )
         return dict(found.get("against_local", {})) if fresh else {}
 
+    @property
+    def sites(self) -> dict[str, Any]:
+        """The answer for each site, if it is of these very runs; else empty."""
+        return dict(self.stored.get("sites") or {}) if self.against else {}
+
     @cached_property
     def compared_with(self) -> dict[str, str]:
         return CommandFolder(self.folder).against()
