@@ -122,6 +122,11 @@ class Run(Measures):
         return {"names": [str(i) for i in range(self.n)]} | known
 
     @cached_property
+    def preparation(self) -> dict[str, Any] | None:
+        """How the rows of a table became samples, as `fedkin.data.preparation` says; None where data were no table."""
+        return self.files.preparation()
+
+    @cached_property
     def federation(self) -> Federation:
         """The clients and their samples. For a run that is read from its folder the data are loaded again."""
         return load(data_from_json(self.experiment["data"]))

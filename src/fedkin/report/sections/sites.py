@@ -34,8 +34,9 @@ def sites(study: Study) -> Section | None:
 
 def table(found: dict[str, Any]) -> str:
     """A row for each site."""
-    heads = ("site", "answer", "method", f"gain, {unit(found['metric'])}", "95 % interval", "test rows", "kin")
-    heads += ("left out by",) if found.get("filters") else ()
+    gain = f"gain, {unit(found['metric'])}"
+    heads = ["site", "answer", "method", gain, "95 % interval", "test rows", "kin"]
+    heads += ["left out by"] if found.get("filters") else []
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
     span = scale(found["sites"])
     rows = "".join(row(site, found, span) for site in found["sites"])
