@@ -38,6 +38,7 @@ from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
+from fedkin.runs.setup import set_up
 from fedkin.runs.verdict import LOCAL, compared_with, uneven, verdict
 
 
@@ -148,11 +149,34 @@ def carry_out(
         new = resume or not plan.folder.has_plan
         require(new, f"Another command was at work in {path} just now; choose another --out, or add --resume.")
         plan.write()
-        for sentence in uneven(plan.methods):
-            warn(sentence)
-        options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}
+        told = once(warn)
+        for sentence in [*uneven(plan.methods), *cautions(plan, loaded)]:
+            told(sentence)
+        options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": told, "stopping": stopping}
         done = play_side_by_side(plan.runs, plan.jobs, loaded, **options)
         return concluded(plan, temporary, telling, loaded) if done else None
+
+
+def once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that passes every sentence on, but each only once."""
+    said: set[str] = set()
+
+    def told(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            warn(sentence)
+
+    return told
+
+
+def cautions(plan: Plan, loaded: Loaded) -> list[str]:
+    """Return what a user should know of the methods before the first run; nothing where all runs are done."""
+    first: dict[str, Experiment] = {}
+    for one in plan.runs:
+        if not one.done:
+            first.setdefault(one.experiment.method.name, one.experiment)
+    setups = {name: set_up(experiment, loaded(experiment)) for name, experiment in first.items()}
+    return [sentence for name, one in first.items() for sentence in one.method.cautions(setups[name].task)]
 
 
 def opinions_on(plan: Plan, runs: Runs, loaded: Loaded | None, telling: Telling) -> Opinions | None:

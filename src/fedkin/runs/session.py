@@ -79,8 +79,7 @@ def run(
     about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
     if resume and place is not None:
         check(place, experiment, about, warn)
-    method, task = experiment.method, setup.task
-    for sentence in [*method.select.cautions(task), *method.collaborate.cautions(task, method.select.share(task))]:
+    for sentence in experiment.method.cautions(setup.task):
         warn(sentence)
     with (
         engine_of(asked, federation, setup, None if place is None else place.path) as engine,
