@@ -14,7 +14,7 @@ from fedkin.presets.outcome import Outcome
 from fedkin.report import preset_tables
 from fedkin.report.formats import percent
 from fedkin.report.preset_tables import PUBLISHED, Grid
-from fedkin.runs.statistics import judged_by
+from fedkin.report.words import judged_otherwise
 from fedkin.runs.verdict import LOCAL, is_local
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
@@ -93,24 +93,12 @@ def comparison_table(summary: dict[str, Any]) -> Table:
         )
     if len(locals) > 1:
         table.caption += " Alone is the Local with as many steps a round, at the same rate, as the method."
-    table.caption += judged_otherwise(methods)
+    table.caption += f" {otherwise}" if (otherwise := judged_otherwise(methods)) else ""
     lines = {name: other_numbers(method) for name, method in methods.items()}
     if alone and any("train" in method.get("observed", {}) for method in methods.values()):
         table.caption += " Clients known to be irrelevant are in the averages, but not among the better and worse off."
     table.caption += "".join(f"\n{name}: {line}" for name, several in lines.items() for line in several)
     return table
-
-
-def judged_otherwise(methods: dict[str, Any]) -> str:
-    """A footnote on the methods that are judged by their common model."""
-    names = [name for name, found in methods.items() if judged_by(found) == "global"]
-    if not names:
-        return ""
-    verb, whose = ("is", "its") if len(names) == 1 else ("are", "their")
-    return (
-        f" {', '.join(names)} {verb} judged by {whose} common model (global): a client's own model never sees the "
-        "others there, so post is training alone."
-    )
 
 
 def repeated(summary: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from fedkin.report.formats import percent, points
 from fedkin.report.study import Study
 from fedkin.runs.run import Run
+from fedkin.runs.statistics import judged_by
 from fedkin.runs.verdict import is_local
 
 SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
@@ -153,6 +154,18 @@ def cautions(study: Study) -> list[str]:
         if summary["dropped"]:
             said.append(f"{name}: {summary['dropped']} uploads were not finite and were not used.")
     return said + study.cautions
+
+
+def judged_otherwise(methods: dict[str, Any]) -> str:
+    """A footnote on the methods that are judged by their common model."""
+    names = [name for name, found in methods.items() if judged_by(found) == "global"]
+    if not names:
+        return ""
+    verb, whose = ("is", "its") if len(names) == 1 else ("are", "their")
+    return (
+        f"{', '.join(names)} {verb} judged by {whose} common model (global): a client's own model never sees the "
+        "others there, so post is training alone."
+    )
 
 
 def how_far(run: Run) -> str:

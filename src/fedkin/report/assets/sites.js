@@ -1,5 +1,5 @@
 const siteSearch = document.getElementById("site-search");
-const siteRows = [...document.querySelectorAll("#sites tbody tr")];
+const siteRows = [...document.querySelectorAll("#site-table tbody tr")];
 const siteTexts = siteRows.map(row => row.textContent.toLowerCase());
 function showSites() {
   const words = siteSearch.value.toLowerCase().split(/\s+/).filter(word => word);

@@ -15,7 +15,7 @@ from fedkin.report.study import Study
 
 TITLE = "Is it worth joining?"
 WIDTH, HEIGHT, EDGE = 190, 22, 6  # of the drawn interval, in pixels
-FAR = 95  # the percentile of interval ends that the picture's scale reaches
+FAR = 90  # the percentile of interval ends that the picture's scale reaches
 
 
 def sites(study: Study) -> Section | None:
@@ -40,7 +40,8 @@ def table(found: dict[str, Any]) -> str:
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
     span = scale(found["sites"])
     rows = "".join(row(site, found, span) for site in found["sites"])
-    return f'<div class="wide tall"><table id="sites"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    inner = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="wide tall"><table id="site-table">{inner}</table></div>'
 
 
 def row(site: dict[str, Any], found: dict[str, Any], span: float) -> str:
@@ -51,17 +52,17 @@ def row(site: dict[str, Any], found: dict[str, Any], span: float) -> str:
     method = title(site["method"]) if site["method"] else "-"
     alone = f' title="against {escape(title(site["against"]))}"' if site["against"] else ""
     cells = [
-        f'<td class="words"><b class="verdict-{place}">{escape(site["verdict"])}</b>{looks}</td>',
-        f'<td class="words"{alone}>{escape(method)}</td>',
+        f'<td class="said"><b class="verdict-{place}">{escape(site["verdict"])}</b>{looks}</td>',
+        f'<td class="said"{alone}>{escape(method)}</td>',
         f"<td>{escape(number(site['gain'], percent, True)) if known else '-'}</td>",
         f"<td>{drawn(site, metric, span) if known else '-'}</td>",
         f"<td>{site['rows']:,}</td>",
-        f'<td class="words">{escape(together(site["kin"])) if site["kin"] else "-"}</td>',
+        f'<td class="said">{escape(together(site["kin"])) if site["kin"] else "-"}</td>',
     ]
     if found.get("filters"):
         by = site["left_out_by"]
-        text = f"{len(by)} of {site['opinions']}: {', '.join(by)}" if by else "nobody"
-        cells.append(f'<td class="words">{escape(text)}</td>')
+        text = f"{len(by)} of {site['opinions']} <small>{escape(', '.join(by))}</small>" if by else "nobody"
+        cells.append(f'<td class="said">{text}</td>')
     said = escape(sentence(site, metric))
     return f'<tr title="{said}"><th scope="row">{escape(called(site["site"]))}</th>{"".join(cells)}</tr>'
 
@@ -76,7 +77,8 @@ def unit(metric: str) -> str:
 
 def scale(every: list[dict[str, Any]]) -> float:
     """How far the pictures reach on either side of 0: one scale for all sites, which a few wide intervals leave."""
-    ends = [abs(site[word]) for site in every if site["gain"] is not None for word in ("low", "high")]
+    usual = [site for site in every if site["gain"] is not None and site["looks"] != "mislabelled"]
+    ends = [abs(site[word]) for site in usual for word in ("low", "high")]
     return max(float(np.percentile(ends, FAR)) if ends else 0.0, 1e-9)
 
 
