@@ -8,7 +8,7 @@ from typing import Any
 
 from fedkin.answers import bootstrap
 from fedkin.answers.bootstrap import Gain
-from fedkin.answers.tested import tested_at, with_predictions
+from fedkin.answers.held_out import held_out_at, with_predictions
 from fedkin.comparison.plan import Plan, Planned
 from fedkin.comparison.result import Comparison, Runs
 from fedkin.data import Data
@@ -62,7 +62,7 @@ def effects(whole: Comparison, less: Comparison, telling: Callable[[str, int, in
     names = first_run(less).about_clients["names"]
     metric, found = first_run(whole).metric, []
     for done, site in enumerate(names, 1):
-        tested = tested_at(site, stored)
+        tested = held_out_at(site, stored)
         gains = bootstrap.gains(tested, against, metric, keyed_generator(0, "what if", site))
         method = best.get(site) or methods[0]
         if (gain := gains.get(f"less {method}")) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from fedkin.runs.run import Repetition, Run
 
 
 @dataclass(frozen=True)
-class Tested:
+class HeldOut:
     """One site: its test rows on every split, and the outputs of every arm's model for them.
 
     `outputs[arm][k][s]` are those of seed number k on split number s. A row number is the same sample on every split.
@@ -24,7 +25,7 @@ class Tested:
     outputs: dict[str, list[list[np.ndarray]]]  # (r, classes) each
     scale: list[float]  # by split: what 1 in y is worth in the target's own unit
 
-    @property
+    @cached_property
     def distinct(self) -> np.ndarray:
         """The rows that are tested on any split, each once, ascending."""
         return np.unique(np.concatenate(self.rows))
@@ -80,7 +81,7 @@ def with_predictions(runs: Mapping[str, Mapping[Repetition, Run]]) -> Stored | N
     return found
 
 
-def tested_at(site: str, stored: Stored) -> Tested:
+def held_out_at(site: str, stored: Stored) -> HeldOut:
     """Return one site's test samples with the outputs of all runs. Arms may number the sites otherwise."""
     keys = list(next(iter(stored.values())))
     seeds, splits = (list(dict.fromkeys(getattr(key, word) for key in keys)) for word in ("seed", "split"))
@@ -101,4 +102,4 @@ def tested_at(site: str, stored: Stored) -> Tested:
                 y[split] = said["y"][own]
                 scale[split] = float(run.about_clients.get("scale", {number: 1.0})[number])
                 outputs[name][k].append(said[run.judged][own])
-    return Tested([rows[s] for s in splits], [y[s] for s in splits], outputs, [scale[s] for s in splits])
+    return HeldOut([rows[s] for s in splits], [y[s] for s in splits], outputs, [scale[s] for s in splits])
