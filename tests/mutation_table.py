@@ -153,6 +153,19 @@ RUNS = [
     Mutation(
         "fingerprint-no-labels", "[federation.y, federation.x[::step],", "[federation.x[::step],", "data -k truth"
     ),
+    Mutation(
+        "table-fitted-on-all-rows",
+        "zip(federation.names, federation.train.lists(), strict=True)}",
+        "zip(federation.names, federation.test.lists(), strict=True)}",
+        "data -k preparation",
+    ),
+    Mutation(
+        "site-scaled-by-all",
+        'name: common if standardise == "all" else',
+        "name: common if True else",
+        "data -k preparation",
+    ),
+    Mutation("indicator-forgotten", "if missing else []", "if False else []", "data -k preparation"),
     Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
     Mutation("half-line-believed", 'if line.endswith("\\n")', "", "report -k partial"),
     Mutation(

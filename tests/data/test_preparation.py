@@ -222,7 +222,10 @@ def test_days_are_counted_from_1970() -> None:
     assert preparation["features"] == [{"column": "day", "is": "date", "format": "ISO8601"}]
     frame = pd.DataFrame({"day": ["1970-01-11", "2000-01-01T12:00:00"]})
     assert apply(preparation, frame, "a").tolist() == [[10], [10957.5]]
-    assert apply(preparation, frame.assign(day=pd.to_datetime(frame["day"], format="ISO8601")), "a").tolist() == [[10], [10957.5]]
+    assert apply(preparation, frame.assign(day=pd.to_datetime(frame["day"], format="ISO8601")), "a").tolist() == [
+        [10],
+        [10957.5],
+    ]
 
 
 def test_a_run_keeps_its_preparation(federation: Federation, path: Path, tmp_path: Path) -> None:

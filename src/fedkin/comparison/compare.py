@@ -138,7 +138,7 @@ def carry_out(
     temporary: Temporary | None = None,
 ) -> Comparison | None:
     """Play a plan to its end and summarise it; returns None if it was stopped on the way."""
-    path = plan.folder.path
+    path, warn = plan.folder.path, once(warn)
     path.mkdir(parents=True, exist_ok=True)
     with files.locked(path):
         new = resume or not plan.folder.has_plan
@@ -149,6 +149,18 @@ def carry_out(
         options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}
         done = play_side_by_side(plan.runs, plan.jobs, loaded, **options)
         return concluded(plan, temporary) if done else None
+
+
+def once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that says each sentence once, however many runs say it."""
+    said: set[str] = set()
+
+    def warned(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            warn(sentence)
+
+    return warned
 
 
 def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
