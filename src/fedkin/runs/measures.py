@@ -1,4 +1,4 @@
-"""What clients reached in a run: the part of `Run` that knows the metrics."""
+"""What clients reached in a run: the part of `Run` that knows the metrics and the predictions."""
 
 from __future__ import annotations
 
@@ -87,3 +87,14 @@ class Measures:
     def accuracies(self) -> dict[str, np.ndarray]:
         """The last accuracy of every client by kind; empty where the targets are numbers."""  # (n,) each
         return self.measured.get("accuracy", {})
+
+    @cached_property
+    def predictions(self) -> dict[str, np.ndarray] | None:
+        """What the final models say of the test samples; None where it was not kept, as in an older version.
+
+        A row for each test sample, client after client: "rows" (its place in the federation's samples), "client" and
+        "y", (R,) each; "post", the outputs of the client's personal model, and "global", those of the common model,
+        (R, outputs) each, where they were scored.
+        """
+        stored = self.files.predictions()
+        return None if stored is None else {name: value.numpy() for name, value in stored.items()}
