@@ -102,8 +102,7 @@ def score_models(
     if common is not None and "global" in kinds:
         found |= {f"global{suffix}": engine.score_one(common, split) for suffix, split in splits.items()}
     parts: dict[str, list[Score]] = {}
-    most = max(1, min(BLOCK, HELD // tree.size([task.model])[1]))
-    for ids in torch.arange(task.n).split(most) if "post" in kinds else ():
+    for ids in blocks(task) if "post" in kinds else ():
         models = personal_models(method, task, engine, state, ids)
         for suffix, split in splits.items():
             parts.setdefault(f"post{suffix}", []).append(engine.score(models, ids, split, method.train))
@@ -114,6 +113,12 @@ def score_models(
     if common is not None and engine.has_common_test and "test" in kinds:
         found["test"] = engine.score_common(common)
     return found
+
+
+def blocks(task: Task) -> tuple[Tensor, ...]:
+    """Return all clients, in blocks whose personal models are held at once."""
+    most = max(1, min(BLOCK, HELD // tree.size([task.model])[1]))
+    return tuple(torch.arange(task.n).split(most))
 
 
 def joined(parts: list[Score]) -> Score:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from torch import nn
 
 from fedkin import models
@@ -16,11 +15,12 @@ from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.data import load
 from fedkin.data.federation import Federation
-from fedkin.errors import BadInput, require, unknown
+from fedkin.errors import require, unknown
 from fedkin.messages import Kin
-from fedkin.runs import statistics
+from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
 from fedkin.runs.folder import CommandFolder, RunFolder
+from fedkin.runs.part_json import from_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,31 +231,35 @@ class Run:
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        """The final models: 'global', and 'personal' (stacked, a row for each client), where the method has them."""
-        parts = tree.nested(self.files.models())
-        return {kind: {name: torch.as_tensor(v) for name, v in model.items()} for kind, model in parts.items()}  # type: ignore[attr-defined]
+        """The final models: 'global' where the method has one, and 'personal' (stacked, a row for each client).
+
+        Where clients hold no model of their own, 'personal' is the common model after a local pass of each client; it
+        is not stored where that would be many numbers, and `model` makes it again.
+        """
+        found: dict[str, Model] = {}
+        for path, value in self.files.models().items():
+            kind, _, name = path.partition("/")
+            found.setdefault(kind, {})[name] = value
+        return found
 
     def model(self, client: int | str | None = None, module: nn.Module | None = None) -> nn.Module:
-        """Return the personal model of a client, by number or name, or without a client the common model.
+        """Return the model by which a client is judged, by number or name, or without a client the common model.
 
-        A run of a module that was handed in needs that module again.
+        Where the method has one model for all, a client's model is the common one, fine-tuned for the client as in the
+        table. A run of a module that was handed in needs that module again.
         """
-        kind = "global" if client is None else "personal"
-        if kind not in self.models:
-            other = "no common model; name a client" if client is None else "one model for all; leave the client out"
-            raise BadInput(f"The method of {self.folder or self.name} has {other}.")
-        values = self.models[kind] if client is None else tree.row(self.models[kind], self.number(client))
         made = self.network() if module is None else module
-        names = {name for name, _ in made.named_parameters()}
-        require(
-            set(values) <= names,
-            "This client is judged by two networks together, which is no single module; read .models instead.",
-        )
-        with torch.no_grad():
-            for name, parameter in made.named_parameters():
-                if name in values:
-                    parameter.copy_(values[name])
-        return made.eval()
+        if client is None:
+            none = f"The method of {self.folder or self.name} has no common model; name a client."
+            require("global" in self.models, none)
+            return judged.module_of(made, self.models["global"])
+        return judged.module_of(made, self.personal(client, module), from_json(self.experiment["method"]).train)
+
+    def personal(self, client: int | str, module: nn.Module | None = None) -> Model:
+        """Return the numbers of the model by which a client is judged."""
+        number = self.number(client)
+        stored = self.models.get("personal")
+        return judged.again(self, number, module) if stored is None else tree.row(stored, number)
 
     def network(self) -> nn.Module:
         """Return the module of this experiment as it was before training."""

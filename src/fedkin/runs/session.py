@@ -21,7 +21,7 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
-from fedkin.evaluate import personal_models, score_models, score_received
+from fedkin.evaluate import blocks, personal_models, score_models, score_received
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
@@ -39,6 +39,7 @@ from fedkin.runs.setup import Setup, engine_of, set_up
 
 CHECKPOINT_SECONDS = 20.0
 SNAPSHOTS = 100  # rounds of which pictures are kept
+STORED = 4_000_000  # numbers up to which fine-tuned models are stored when a run ends
 
 
 def run(
@@ -251,11 +252,17 @@ class Session:
         self.callbacks.saved(state.round)
 
     def final_models(self, state: State) -> dict[str, Model]:
+        """Return the common model, and the model by which each client is judged.
+
+        Models that clients do not hold themselves, the common model after a local pass, are left out where they are
+        many numbers; `judged.again` makes them when they are asked for.
+        """
         common = self.method.collaborate.model(state.collaborate)
         final = {} if common is None else {"global": common}
-        if not self.method.finetunes:
-            everyone = torch.arange(self.task.n)
-            final["personal"] = personal_models(self.method, self.task, self.engine, state, everyone)
+        numbers = self.task.n * tree.size([self.task.model])[0]
+        if not self.method.finetunes or ("post" in self.kinds and numbers <= STORED):
+            each = [personal_models(self.method, self.task, self.engine, state, ids) for ids in blocks(self.task)]
+            final["personal"] = tree.joined(each)
         return final
 
 
