@@ -115,10 +115,36 @@ def score_models(
     return found
 
 
+def predictions(
+    method: Method,
+    task: Task,
+    engine: Engine,
+    state: State,
+    kinds: Collection[str] = KINDS,
+    personal: Model | None = None,
+) -> dict[str, Tensor]:
+    """Return the outputs, for every client's test samples, of the models that `post` and `global` score now.
+
+    `personal` are the personal models of all clients, where they are at hand already.
+    """
+    found: dict[str, Tensor] = {}
+    if "post" in kinds:
+
+        def models(ids: Tensor) -> Model:
+            return personal_models(method, task, engine, state, ids) if personal is None else tree.rows(personal, ids)
+
+        parts = [engine.outputs(models(ids), ids, "test", method.train) for ids in blocks(task)]
+        found["post"] = torch.cat(parts)
+    common = method.collaborate.model(state.collaborate)
+    if common is not None and "global" in kinds:
+        found["global"] = engine.outputs_one(common, "test")
+    return found
+
+
 def blocks(task: Task) -> tuple[Tensor, ...]:
-    """Return all clients, in blocks whose personal models are held at once."""
-    most = max(1, min(BLOCK, HELD // tree.size([task.model])[1]))
-    return tuple(torch.arange(task.n).split(most))
+    """Return all clients in blocks, whose personal models are held at once."""
+    found: tuple[Tensor, ...] = torch.arange(task.n).split(max(1, min(BLOCK, HELD // tree.size([task.model])[1])))
+    return found
 
 
 def joined(parts: list[Score]) -> Score:

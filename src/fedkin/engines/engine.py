@@ -94,6 +94,17 @@ class Engine(Protocol):
         """Score one model on the common test set; the score has one row."""
         ...
 
+    def outputs(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Tensor:
+        """Return what `score` looks at: the outputs of each client's own model for its own samples of a split.
+
+        They are in the order of the split's rows, client after client.
+        """  # (R, outputs) float32
+        ...
+
+    def outputs_one(self, model: Model, split: Split) -> Tensor:
+        """Return what `score_one` looks at: one model's outputs for every client's samples, client after client."""
+        ...
+
     def private(self) -> Message:
         """Return the private slots of all clients, stacked, for a checkpoint."""
         ...

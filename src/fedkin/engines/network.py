@@ -53,7 +53,7 @@ class Network:
         self.dropouts = {
             name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
         }
-        self.masks, self.footprint = self._try_out(sample, batch, classes)
+        self.masks, self.footprint, self.outputs = self._try_out(sample, batch, classes)
         self.layers = layers.supported_layers(self.module, set(self.model))
         self.fused = self.layers if fused.fits(self.layers, sample) else None
         self.vmapped = vmap(self.logits)
@@ -68,8 +68,9 @@ class Network:
         embedded = getattr(self.module, "embedded", None)
         return shape if embedded is None else tuple(embedded(shape))
 
-    def _try_out(self, sample: Tensor, batch: int, classes: int | None) -> tuple[dict[str, tuple[int, ...]], int]:
-        """The shape of each dropout layer's input, and the bytes of memory that a forward pass needs for one sample.
+    def _try_out(self, sample: Tensor, batch: int, classes: int | None) -> tuple[dict[str, tuple[int, ...]], int, int]:
+        """The shape of each dropout layer's input, the bytes of memory that a forward pass needs for one sample, and
+        how many numbers the module gives for it.
 
         A module that does not fit the samples or draws random numbers itself is refused.
         """
@@ -104,7 +105,7 @@ class Network:
         same = torch.equal(before, torch.get_rng_state())
         torch.set_rng_state(before)
         require(same, "The model draws random numbers itself; use nn.Dropout layers, whose masks fedkin can key.")
-        return shapes, max(1, (x.nbytes + found.most) // batch)
+        return shapes, max(1, (x.nbytes + found.most) // batch), out.shape[1]
 
     def logits(self, model: Model, batch: Batch) -> Tensor:
         """The logits of one client's batch."""  # (B, classes)

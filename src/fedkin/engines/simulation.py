@@ -163,6 +163,12 @@ class Simulation:
         hit, cost = self.scoring.rows(model, self.federation.common)
         return Score(hit.sum()[None], cost.sum()[None], torch.tensor([len(hit)]))
 
+    def outputs(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Tensor:
+        return self.scoring.outputs(models, ids, self.index(split), part)
+
+    def outputs_one(self, model: Model, split: Split) -> Tensor:
+        return self.scoring.outputs_one(model, self.index(split))
+
     def index(self, split: Split) -> Index:
         found = {"train": self.federation.train, "test": self.federation.test}.get(split, self.federation.validation)
         assert found is not None

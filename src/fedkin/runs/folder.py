@@ -13,6 +13,7 @@ The folder of a run (`RunFolder`):
     accuracy-<kind>.bin  float64: a row of all clients' accuracies a scored round
     checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
+    predictions.safetensors  what the final models say of the test samples: rows, client, y, post, global; not if large
     summary.json         written when the run is done
     .lock                empty; held while somebody is at work in the folder
 
@@ -46,6 +47,7 @@ from fedkin.runs.files import Damaged
 
 FORMAT = 1  # folders without format.json have this layout too
 PICTURES = ("kin", "marks")  # folders of tensors by round
+PREDICTIONS = "predictions.safetensors"
 ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round
 
 
@@ -132,6 +134,11 @@ class RunFolder:
     def models(self) -> dict[str, Tensor]:
         return files.read_tensors(self.path / "models.safetensors")
 
+    def predictions(self) -> dict[str, Tensor] | None:
+        """Return the stored predictions; None where there are none."""
+        path = self.path / PREDICTIONS
+        return files.read_tensors(path) if path.exists() else None
+
     def pictures(self, kind: str) -> dict[int, dict[str, Tensor]]:
         """Return the stored tensors of one of `PICTURES`, by round."""
         return {round_of(path): files.read_tensors(path) for path in self.picture_files(kind)}
@@ -157,13 +164,17 @@ class RunFolder:
         files.write_json(self.path / "experiment.json", experiment)
 
     def go_on(self, experiment: dict[str, Any]) -> None:
-        """Write what is to be done now, and remove the summary of what was done before."""
+        """Write what is to be done now, and remove the summary and the predictions of what was done before."""
         write_format(self.path)
         files.write_json(self.path / "experiment.json", experiment)
-        (self.path / "summary.json").unlink(missing_ok=True)
+        for name in ("summary.json", PREDICTIONS):
+            (self.path / name).unlink(missing_ok=True)
 
-    def finish(self, models: dict[str, Tensor], summary: dict[str, Any]) -> None:
+    def finish(self, models: dict[str, Tensor], predictions: dict[str, Tensor] | None, summary: dict[str, Any]) -> None:
+        """Write what came out of the whole run; the summary, which says that the run is done, comes last."""
         files.write_tensors(self.path / "models.safetensors", models)
+        if predictions is not None:
+            files.write_tensors(self.path / PREDICTIONS, predictions)
         files.write_json(self.path / "summary.json", summary)
 
     def append(self, name: str, content: bytes) -> None:

@@ -242,6 +242,17 @@ class Run:
             found.setdefault(kind, {})[name] = value
         return found
 
+    @cached_property
+    def predictions(self) -> dict[str, np.ndarray] | None:
+        """What the final models say of the test samples; None where it was not kept, as in an older version.
+
+        A row for each test sample, client after client: "rows" (its place in the federation's samples), "client" and
+        "y", (R,) each; "post", the outputs of the client's personal model, and "global", those of the common model,
+        (R, outputs) each, where they were scored.
+        """
+        stored = self.files.predictions()
+        return None if stored is None else {name: value.numpy() for name, value in stored.items()}
+
     def model(self, client: int | str | None = None, module: nn.Module | None = None) -> nn.Module:
         """Return the model by which a client is judged, by number or name, or without a client the common model.
 

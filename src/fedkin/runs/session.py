@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Model
@@ -21,7 +22,7 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
-from fedkin.evaluate import blocks, personal_models, score_models, score_received
+from fedkin.evaluate import blocks, personal_models, predictions, score_models, score_received
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
@@ -38,6 +39,7 @@ from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
 
 CHECKPOINT_SECONDS = 20.0
+PREDICTED = 2_000_000  # numbers up to which the predictions for the test samples are kept
 SNAPSHOTS = 100  # rounds of which pictures are kept
 STORED = 4_000_000  # numbers up to which fine-tuned models are stored when a run ends
 
@@ -124,8 +126,9 @@ class Session:
             self.save(state)
         summary = self.history.summary(self.experiment, self.about, state.round, self.every)
         models = self.final_models(state)
+        predicted = self.final_predictions(state, models) if finished else None
         if self.place is not None and finished:
-            self.place.finish(tree.flat(models), summary)
+            self.place.finish(tree.flat(models), predicted, summary)
         self.callbacks.ended(finished)
         known = {
             "experiment": self.about,
@@ -136,6 +139,7 @@ class Session:
             "accuracies": self.history.accuracies,
             "participation": self.history.participation,
             "models": models,
+            "predictions": None if predicted is None else {k: v.numpy() for k, v in predicted.items()},
             "federation": self.federation,
         }
         return Run(None if self.place is None else self.place.path, known=known)
@@ -264,6 +268,16 @@ class Session:
             each = [personal_models(self.method, self.task, self.engine, state, ids) for ids in blocks(self.task)]
             final["personal"] = tree.joined(each)
         return final
+
+    def final_predictions(self, state: State, models: dict[str, Model]) -> dict[str, Tensor] | None:
+        """Return what the final models say of every client's test samples; None where that is too much to keep."""
+        test = self.federation.test
+        if not 0 < len(test.rows) * self.federation.classes <= PREDICTED:
+            return None
+        personal = models.get("personal")
+        said = predictions(self.method, self.task, self.engine, state, self.kinds, personal)
+        client = torch.arange(self.task.n).repeat_interleave(test.sizes)
+        return {"rows": test.rows, "client": client, "y": self.federation.y[test.rows]} | said if said else None
 
 
 def in_order(scores: dict[str, Score]) -> dict[str, Score]:
