@@ -16,6 +16,7 @@ from fedkin.evaluate import KINDS
 from fedkin.runs import files, statistics
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.run import Run
+from fedkin.runs.several import Runs, load_run
 from fedkin.runs.verdict import LOCAL, gain
 
 if TYPE_CHECKING:
@@ -114,6 +115,14 @@ def load_comparison(folder: Path | str) -> Comparison:
     late = [run.name for found in runs.values() for run in found.values() if not (run.begun and run.finished)]
     require(not late, f"The comparison in {folder} is not finished ({len(late)} runs are left); go on with --resume.")
     return Comparison(place.path, runs, over_seeds(runs), place.summary())
+
+
+def load(folder: Path | str) -> Run | Runs | Comparison:
+    """Read what a folder holds: one run, the runs of one method with several seeds, or a comparison of methods."""
+    place = CommandFolder(Path(folder))
+    if place.has_plan and len({value["method"]["name"] for value in place.plan()["arms"]}) > 1:
+        return load_comparison(folder)
+    return load_run(folder)
 
 
 def over_seeds(runs: dict[str, dict[int, Run]]) -> dict[str, dict[str, Any]]:

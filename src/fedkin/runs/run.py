@@ -1,4 +1,4 @@
-"""A run: what was asked of it, and what has come out of it so far. `fk.run` returns one, `fk.load_run` reads one."""
+"""A run: what was asked of it, and what has come out of it so far. `fk.run` returns one, `fk.load` reads one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fedkin.errors import require, unknown
 from fedkin.messages import Kin
 from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
-from fedkin.runs.folder import CommandFolder, RunFolder
+from fedkin.runs.folder import RunFolder
 from fedkin.runs.part_json import from_json
 
 if TYPE_CHECKING:
@@ -229,6 +229,13 @@ class Run:
         truth = {"irrelevant": about["irrelevant"]} if "irrelevant" in about else {}
         return pd.DataFrame(table | self.accuracies | self.participation | truth)
 
+    def frame(self) -> pd.DataFrame:
+        """Return a table with a row for each round that was played; 'accuracy.post.macro' is what such a line has
+        there, missing where the round was not scored."""
+        import pandas as pd
+
+        return pd.json_normalize(self.rounds)
+
     @cached_property
     def models(self) -> dict[str, Model]:
         """The final models: 'global' where the method has one, and 'personal' (stacked, a row for each client).
@@ -289,16 +296,3 @@ class Run:
             return int(names.index(client))
         require(0 <= client < self.n, f"There is no client {client}; they are numbered from 0 to {self.n - 1}.")
         return client
-
-
-def load_run(folder: Path | str) -> Run:
-    """Read the one finished run in a folder: a run's own folder, or that of a command with one method and one seed."""
-    place = Path(folder)
-    found = CommandFolder(place).runs()
-    require(found, f"{place} is not a run of fedkin.")
-    several = ", ".join(str(one.path.relative_to(place)) for one in found[:6])
-    sentence = f"{place} holds {len(found)} runs; use fk.load_comparison, or load one of them: {several} ..."
-    require(len(found) == 1, sentence)
-    done = found[0].has_models and found[0].summarised
-    require(done, f"The run in {found[0].path} is not finished; go on with --resume.")
-    return Run(found[0].checked().path)
