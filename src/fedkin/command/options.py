@@ -113,6 +113,10 @@ class RunOptions(PlayOptions, DataOptions):
             "--heterogeneity",
         ),
     ] = False
+    splits: Annotated[
+        int | None,
+        option("Divisions into train and test that everything is repeated on, the same for all methods. [1]"),
+    ] = None
     score: Annotated[
         str | None, option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]")
     ] = None

@@ -22,7 +22,7 @@ from fedkin.command.read import fresh_folder, read_experiment, read_jobs, read_m
 from fedkin.command.settings import with_settings
 from fedkin.comparison.compare import carry_out, plan_for
 from fedkin.comparison.jobs import Killed
-from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, stored_plan, with_local
+from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, checked_splits, stored_plan, with_local
 from fedkin.comparison.result import Comparison
 from fedkin.errors import BadInput, require
 from fedkin.methods import METHODS
@@ -93,19 +93,20 @@ def preset(name: PresetName, options: PresetOptions) -> None:
 
 def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, name: str) -> None:
     """Check everything that can be checked, then make the folder and play."""
-    jobs = read_jobs(options.jobs, len(experiments) * len(seeds), experiments[0].device)
+    splits = checked_splits(1 if options.splits is None else options.splits)
+    jobs = read_jobs(options.jobs, len(experiments) * len(seeds) * splits, experiments[0].device)
     folder: Path | Callable[[], Path] = options.out or fresh_folder(name, experiments[0])
     if options.resume and options.out is None:
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
     loaded = Loaded()
-    carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs), loaded, options)
+    carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs, splits=splits), loaded, options)
 
 
 def resume_folder(folder: Path, options: RunOptions) -> None:
     """Go on with what a folder set out to do."""
     place = CommandFolder.around(folder).path
     said = [*options.of_data(), *options.of_experiment(), *(["set"] if options.settings else [])]
-    said += [name for name in ("data", "seeds") if getattr(options, name) is not None]
+    said += [name for name in ("data", "seeds", "splits") if getattr(options, name) is not None]
     other = sorted({name.replace("_", "-") for name in said} - {"rounds"})
     fixed = f"{place} says itself what it runs; leave --{', --'.join(other)} out, or give the method and --out."
     require(not other, fixed)

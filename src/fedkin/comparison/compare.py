@@ -15,12 +15,13 @@ from fedkin.comparison.plan import (
     Plan,
     check_agreement,
     checked_seeds,
+    checked_splits,
     read_plan,
     runs_for,
     settled,
     with_local,
 )
-from fedkin.comparison.result import Comparison, Temporary, gains_over_local, over_seeds
+from fedkin.comparison.result import Comparison, Repetitions, Runs, Temporary, gains_over_local, over_seeds
 from fedkin.comparison.sequence import Watching, nobody
 from fedkin.data import Data
 from fedkin.data.federation import Federation
@@ -45,6 +46,7 @@ def compare(
     rounds: int = 100,
     *,
     seeds: int | Sequence[int] = 1,
+    splits: int = 1,
     folder: Path | str | None = None,
     resume: bool = False,
     jobs: int = 1,
@@ -58,9 +60,10 @@ def compare(
 ) -> Comparison:
     """Run several methods on the same data, clients and batches, always with Local, training alone, beside them.
 
-    `methods` are methods or their names. `seeds` is how many seeds (3 means 0, 1, 2), or which. With a folder the runs
-    are recorded there, and `resume=True` goes on with what lies in it; without one they lie in a temporary folder that
-    goes with the comparison. `jobs` runs are played side by side, each in a process of its own; a script that asks for
+    `methods` are methods or their names. `seeds` is how many seeds (3 means 0, 1, 2), or which. `splits` is how many
+    divisions into train and test every method is run on, the same for all. With a folder the runs are recorded there,
+    and `resume=True` goes on with what lies in it; without one they lie in a temporary folder that goes with the
+    comparison. `jobs` runs are played side by side, each in a process of its own; a script that asks for
     several must be guarded by `if __name__ == "__main__":`. `callbacks` are told of every round of every run. The other
     parameters are those of `Experiment`.
 
@@ -71,7 +74,7 @@ def compare(
     listed = isinstance(methods, list | tuple) and all(isinstance(method, Method | str) for method in methods)
     require(listed, f"A comparison takes a list of methods or their names, not {methods!r}.")
     chosen = with_local([named(method) if isinstance(method, str) else method for method in methods])
-    several = checked_seeds(seeds)
+    several, divisions = checked_seeds(seeds), checked_splits(splits)
     whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
     require(whole, f"jobs is a number of processes from 1, not {jobs!r}.")
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
@@ -81,7 +84,9 @@ def compare(
     temporary = Temporary() if folder is None else None
     place = Path(folder or "") if temporary is None else temporary.path
     loaded = Loaded()
-    plan = plan_for([replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs)
+    plan = plan_for(
+        [replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs, splits=divisions
+    )
     watching = (lambda *_: Callbacks(tuple(callbacks))) if callbacks else nobody
     found = carry_out(plan, loaded, resume=resume, watching=watching, warn=warn, temporary=temporary)
     if found is None:
@@ -98,6 +103,7 @@ def plan_for(
     resume: bool = False,
     jobs: int | None = None,
     preset: str | None = None,
+    splits: int = 1,
 ) -> Plan:
     """Check everything that can be checked before a run, and return the plan.
 
@@ -115,11 +121,11 @@ def plan_for(
     if stored:  # what was chosen then holds
         then = {value["method"]["name"]: value for value in stored["arms"]}
         experiments = [as_begun(one, then.get(one.method.name, {})) for one in experiments]
-    experiments = settled(experiments, loaded, min(number, len(experiments) * len(seeds)))
+    experiments = settled(experiments, loaded, min(number, len(experiments) * len(seeds) * splits))
     if stored and isinstance(folder, Path):
-        check_agreement(folder, stored["arms"], runs_for(experiments, seeds, CommandFolder(folder)))
+        check_agreement(folder, stored["arms"], runs_for(experiments, seeds, CommandFolder(folder), splits))
     place = CommandFolder(folder if isinstance(folder, Path) else folder())
-    return Plan(place, runs_for(experiments, seeds, place), number, preset)
+    return Plan(place, runs_for(experiments, seeds, place, splits), number, preset)
 
 
 def carry_out(
@@ -147,11 +153,11 @@ def carry_out(
 
 
 def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
-    """Write the summaries above the runs: of each method over its seeds, and of all methods."""
-    runs: dict[str, dict[int, Run]] = {}
+    """Write the summaries above the runs: of each method over its seeds and splits, and of all methods."""
+    runs: Runs = {}
     for one in plan.runs:
         run = Run(one.folder.path, one.experiment.rounds, one.experiment.seed, temporary=temporary)
-        runs.setdefault(one.experiment.method.name, {})[one.experiment.seed] = run
+        runs.setdefault(one.experiment.method.name, Repetitions())[run.repetition] = run
     methods = over_seeds(runs)
     for name, found in methods.items():
         plan.folder.write_summary(found, name)
@@ -159,7 +165,11 @@ def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
         summary: dict[str, Any] = next(iter(methods.values()))
     else:
         scored = [name for name in methods if name != LOCAL and "post" in methods[name]["accuracy"]]
-        against = {name: verdict(gains_over_local(runs, name)) for name in scored if LOCAL in methods}
+        against = {
+            name: verdict(gains_over_local(runs, name), [key.seed for key in runs[name]])
+            for name in scored
+            if LOCAL in methods
+        }
         summary = {"methods": methods, "against_local": against, "cautions": uneven(plan.methods)}
     if plan.preset in PRESETS:
         rows = {name: list(found.values()) for name, found in runs.items()}

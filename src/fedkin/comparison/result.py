@@ -13,10 +13,9 @@ import numpy as np
 
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import KINDS
-from fedkin.runs import files, statistics
+from fedkin.runs import files, several, statistics
 from fedkin.runs.folder import CommandFolder
-from fedkin.runs.run import Run
-from fedkin.runs.several import Runs, load_run
+from fedkin.runs.run import Repetition, Run
 from fedkin.runs.verdict import LOCAL, gain
 
 if TYPE_CHECKING:
@@ -31,12 +30,26 @@ class Temporary:
         finalize(self, rmtree, self.path, ignore_errors=True)
 
 
+class Repetitions(dict[Repetition, Run]):
+    """The runs of one method by seed and split. A seed alone finds its run on the first split."""
+
+    def __missing__(self, key: object) -> Run:
+        if isinstance(key, int):
+            first = min((repetition for repetition in self if repetition.seed == key), default=None)
+            if first is not None:
+                return self[first]
+        raise KeyError(key)
+
+
+Runs = dict[str, Repetitions]  # by method
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """What came out of several methods and seeds on the same data."""
+    """What came out of several methods, seeds and splits on the same data."""
 
     folder: Path
-    runs: dict[str, dict[int, Run]]  # by method and seed
+    runs: Runs  # by method, then by seed and split
     methods: dict[str, dict[str, Any]]  # each method's summary over its seeds
     summary: dict[str, Any]  # what summary.json says
     temporary: Temporary | None = None  # of a comparison that was given no folder
@@ -59,7 +72,7 @@ class Comparison:
             for kind, average in self.scored():
                 values = found["accuracy"].get(kind, {}).get(average, {})
                 row[f"{kind} {average}"] = values.get("last")
-                if len(found["seeds"]) > 1:
+                if found["spread"]:
                     row[f"{kind} {average} std"] = found["spread"].get(kind, {}).get(average, {}).get("last")
             against = self.verdicts.get(name, {})
             row |= {word: against.get(word) for word in ("better", "worse", "gain", "p", "verdict")}
@@ -108,28 +121,29 @@ def load_comparison(folder: Path | str) -> Comparison:
     """Read a finished comparison from its folder."""
     place = CommandFolder(Path(folder))
     require(place.has_plan, f"{folder} is not a comparison of fedkin.")
-    runs: dict[str, dict[int, Run]] = {}
-    for value in place.plan()["arms"]:
-        name, seed = value["method"]["name"], value["seed"]
-        runs.setdefault(name, {})[seed] = Run(place.run(name, seed).path, value["rounds"], seed)
+    runs: Runs = {}
+    for value, folder_of_run in place.planned():
+        key = Repetition(value["seed"], int(value["data"].get("split") or 0))
+        run = Run(folder_of_run.path, value["rounds"], key.seed)
+        runs.setdefault(value["method"]["name"], Repetitions())[key] = run
     late = [run.name for found in runs.values() for run in found.values() if not (run.begun and run.finished)]
     require(not late, f"The comparison in {folder} is not finished ({len(late)} runs are left); go on with --resume.")
     return Comparison(place.path, runs, over_seeds(runs), place.summary())
 
 
-def load(folder: Path | str) -> Run | Runs | Comparison:
+def load(folder: Path | str) -> Run | several.Runs | Comparison:
     """Read what a folder holds: one run, the runs of one method with several seeds, or a comparison of methods."""
     place = CommandFolder(Path(folder))
     if place.has_plan and len({value["method"]["name"] for value in place.plan()["arms"]}) > 1:
         return load_comparison(folder)
-    return load_run(folder)
+    return several.load_run(folder)
 
 
-def over_seeds(runs: dict[str, dict[int, Run]]) -> dict[str, dict[str, Any]]:
-    """Return the summary of each method over its seeds."""
+def over_seeds(runs: Runs) -> dict[str, dict[str, Any]]:
+    """Return the summary of each method over its seeds and splits."""
     return {name: statistics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
 
 
-def gains_over_local(runs: dict[str, dict[int, Run]], name: str) -> np.ndarray:
-    """Return each client's gain over training alone with a method, a row for each seed."""  # (seeds, n)
-    return np.stack([gain(run, runs[LOCAL][seed]) for seed, run in runs[name].items()])
+def gains_over_local(runs: Runs, name: str) -> np.ndarray:
+    """Return each client's gain over training alone with a method, a row for each seed and split."""  # (runs, n)
+    return np.stack([gain(run, runs[LOCAL][key]) for key, run in runs[name].items()])

@@ -8,7 +8,6 @@ import numpy as np
 
 from fedkin.runs.part_json import from_json
 from fedkin.runs.run import Run
-from fedkin.runs.several import split_of
 
 KINDS = {"post": "this client's model", "global": "the common model"}  # that the card has scores of
 
@@ -21,7 +20,9 @@ def facts(run: Run, client: str | None) -> dict[str, Any]:
     parts = {verb: repr(getattr(method, verb)) for verb in ("select", "train", "keep", "collaborate")}
     mine = None if client is None else run.number(client)
     rows = {
-        word: int(about[word][mine] if mine is not None else sum(about[word])) for word in ("train", "test") if word in about
+        word: int(about[word][mine] if mine is not None else sum(about[word]))
+        for word in ("train", "test")
+        if word in about
     }
     return {
         "data": data.get("given") or data.get("name"),
@@ -35,7 +36,7 @@ def facts(run: Run, client: str | None) -> dict[str, Any]:
         "rounds": run.reached,
         "seed": run.seed,
         "data_seed": data.get("seed"),
-        "split": split_of(run),
+        "split": run.split,
         "metrics": scores(run, mine),
     }
 
@@ -123,7 +124,11 @@ def column_lines(prepared: dict[str, Any] | None) -> list[str]:
     used = dict.fromkeys(feature["column"] for feature in prepared["features"])
     kinds = {column["name"]: column["kind"] for column in prepared["columns"]}
     named = ", ".join(f"{name} ({kinds.get(name, 'number')})" for name in used)
-    how = {"none": "as they are", "site": "standardised by this site's training rows", "all": "standardised by all sites"}
+    how = {
+        "none": "as they are",
+        "site": "standardised by this site's training rows",
+        "all": "standardised by all sites",
+    }
     return [f"- Columns: {named}. Numbers are {how.get(prepared['standardise'], prepared['standardise'])}."]
 
 
@@ -150,5 +155,7 @@ def limit_lines(about: dict[str, Any], prepared: dict[str, Any] | None) -> list[
         "- Probabilities are the network's own and may be over-confident.",
     ]
     if prepared is not None:
-        lines.append("- A value that is missing is filled in; a category that training did not see counts as other or none.")
+        lines.append(
+            "- A value that is missing is filled in; a category that training did not see counts as other or none."
+        )
     return lines

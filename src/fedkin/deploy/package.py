@@ -1,11 +1,11 @@
 """Writes a folder with all that a service needs to use a model without fedkin.
 
-    network.pt2          the network with its numbers, as torch.export writes it, for any number of rows
-    model.safetensors    the numbers alone
-    model.json           what the model is: task, classes, columns, where it comes from
-    preparation.json     how a row of a table becomes a sample at this site; absent for arrays
-    predict.py           predicts the rows of a file, with torch and pandas only
-    README.md            the model card
+network.pt2          the network with its numbers, as torch.export writes it, for any number of rows
+model.safetensors    the numbers alone
+model.json           what the model is: task, classes, columns, where it comes from
+preparation.json     how a row of a table becomes a sample at this site; absent for arrays
+predict.py           predicts the rows of a file, with torch and pandas only
+README.md            the model card
 """
 
 from __future__ import annotations

@@ -75,7 +75,9 @@ def samples(run: Run, rows: np.ndarray | Tensor) -> Tensor:
     """Return an array of samples as the networks of a run take them."""
     shape, x = tuple(run.experiment["resolved"]["shape"]), torch.as_tensor(rows)
     same = tuple(x.shape[1:]) == shape
-    require(same, f"The samples are of shape {tuple(x.shape[1:])}, but the run was trained on samples of shape {shape}.")
+    require(
+        same, f"The samples are of shape {tuple(x.shape[1:])}, but the run was trained on samples of shape {shape}."
+    )
     return x if run.experiment["resolved"]["vocabulary"] is not None else x.float()
 
 

@@ -164,11 +164,12 @@ class Study:
         """Post accuracy minus Local's, by method; a row a seed that both finished in as many rounds."""  # (seeds, n)
         if LOCAL not in self.entries:
             return {}
-        alone = {(run.seed, run.reached): run for run in self.entries[LOCAL].done}
+        alone = {(run.repetition, run.reached): run for run in self.entries[LOCAL].done}
         result = {}
         for name, entry in self.entries.items():
             scored = name != LOCAL and entry.summary and "post" in entry.summary["accuracy"]
-            pairs = [(t, alone[t.seed, t.reached]) for t in entry.done if scored and (t.seed, t.reached) in alone]
+            done = [(t, (t.repetition, t.reached)) for t in entry.done if scored]
+            pairs = [(t, alone[key]) for t, key in done if key in alone]
             if pairs:
                 result[name] = np.stack([gain(theirs, local) for theirs, local in pairs])
         return {name: gains for name, gains in result.items() if not np.isnan(gains).all()}
@@ -180,8 +181,8 @@ def studied(folder: Path) -> Study:
     begun = place.runs()
     require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
     if begun[0].path != folder and place.has_plan:
-        planned = [(e["method"]["name"], e["seed"], e["rounds"]) for e in place.plan()["arms"]]
-        runs = [(name, Run(place.run(name, seed).path, asked, seed)) for name, seed, asked in planned]
+        planned = place.planned()
+        runs = [(e["method"]["name"], Run(run.path, e["rounds"], e["seed"])) for e, run in planned]
     else:
         runs = [(run.method, run) for run in (Run(one.path) for one in begun)]
         runs.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))

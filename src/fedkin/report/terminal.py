@@ -61,9 +61,7 @@ def comparison_table(summary: dict[str, Any]) -> Table:
     """Methods side by side in the last round, and how many clients are better and worse off than alone."""
     methods = summary["methods"]
     first = next(iter(methods.values()))
-    title = (
-        f"Accuracy in % after {first['rounds']} rounds, mean ± standard deviation over {len(first['seeds'])} seed(s)"
-    )
+    title = f"Accuracy in % after {first['rounds']} rounds, mean ± standard deviation over {repeated(first)}"
     has = [kind for kind in ("post", "global", "test") if any(kind in m["accuracy"] for m in methods.values())]
     scored = [(kind, average) for kind in has for average in (("micro",) if kind == "test" else ("macro", "micro"))]
     columns = [kind if kind == "test" else f"{kind} {average}" for kind, average in scored]
@@ -93,6 +91,13 @@ def comparison_table(summary: dict[str, Any]) -> Table:
         table.caption += " Clients known to be irrelevant are in the averages, but not among the better and worse off."
     table.caption += "".join(f"\n{name}: {line}" for name, several in lines.items() for line in several)
     return table
+
+
+def repeated(summary: dict[str, Any]) -> str:
+    """Over how many runs the numbers of a method are: '2 seeds', or '2 seeds x 10 splits'."""
+    counts = {"seed": len(summary["seeds"]), "split": len(summary.get("splits", [0]))}
+    said = [f"{count} {word}" + ("s" if count > 1 else "") for word, count in counts.items()]
+    return " x ".join(said if counts["split"] > 1 else said[:1])
 
 
 def cell(method: dict[str, Any], kind: str, average: str) -> str:

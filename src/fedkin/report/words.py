@@ -53,7 +53,7 @@ def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", s
     """One accuracy as the tables have it: the mean over seeds and, if there are several, their standard deviation."""
     if kind not in summary["accuracy"]:
         return "-"
-    spread = summary["spread"][kind][average][statistic] if len(summary["seeds"]) > 1 else None
+    spread = summary["spread"][kind][average][statistic] if summary["spread"] else None
     return percent(summary["accuracy"][kind][average][statistic], spread)
 
 

@@ -21,7 +21,7 @@ The folder of a command (`CommandFolder`), which plays one or more methods with 
 
     format.json              the version of this layout
     plan.json                what the command set out to do
-    <method>/seed-<k>/       one run
+    <method>/seed-<k>/       one run; seed-<k>-split-<s> where the samples are divided into train and test several times
     <method>/summary.json    its seeds together
     summary.json             everything: the methods, and each against Local
     report.html              the page
@@ -215,8 +215,19 @@ class CommandFolder:
 
     path: Path
 
-    def run(self, method: str, seed: int) -> RunFolder:
-        return RunFolder(self.path / method / f"seed-{seed}")
+    def run(self, method: str, seed: int, split: int | None = None) -> RunFolder:
+        """Return the folder of one run; the split is named only where there are several."""
+        return RunFolder(self.path / method / (f"seed-{seed}" if split is None else f"seed-{seed}-split-{split}"))
+
+    def planned(self) -> list[tuple[dict[str, Any], RunFolder]]:
+        """Return every experiment of the plan, as JSON, with the folder of its run."""
+        arms = self.plan()["arms"]
+        splits = [int(arm["data"].get("split") or 0) for arm in arms]
+        several = len(set(splits)) > 1
+        return [
+            (arm, self.run(arm["method"]["name"], arm["seed"], split if several else None))
+            for arm, split in zip(arms, splits, strict=True)
+        ]
 
     def runs(self) -> list[RunFolder]:
         """Return the runs that have begun: the folder itself, or what is in it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from torch import nn
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
+
+
+class Repetition(NamedTuple):
+    """Which repetition of its method a run is: with which seed, and on which division into train and test."""
+
+    seed: int
+    split: int = 0
 
 
 class Run:
@@ -75,8 +82,17 @@ class Run:
         return int(self.experiment["seed"])
 
     @property
+    def split(self) -> int:
+        """The number of the division of the samples into train and test."""
+        return int(self.experiment["data"].get("split") or 0)
+
+    @property
+    def repetition(self) -> Repetition:
+        return Repetition(self.seed, self.split)
+
+    @property
     def name(self) -> str:
-        return f"{self.method} seed {self.seed}"
+        return f"{self.method} seed {self.seed}" + (f" split {self.split}" if self.split else "")
 
     @cached_property
     def asked(self) -> int:

@@ -66,21 +66,15 @@ class Runs(Sequence[Run]):
         """Return the tables of all runs below each other, with columns in front that say which run a row is of."""
         import pandas as pd
 
-        several = len({split_of(run) for run in self.runs}) > 1
+        several = len({run.split for run in self.runs}) > 1
         found = []
         for run in self.runs:
             one = table(run)
             if several:
-                one.insert(0, "split", split_of(run))
+                one.insert(0, "split", run.split)
             one.insert(0, "seed", run.seed)
             found.append(one)
         return pd.concat(found, ignore_index=True)
-
-
-def split_of(run: Run) -> int:
-    """Return the number of the division into train and test that a run was made on."""
-    data = run.experiment["data"]
-    return int(data.get("split", 0)) if isinstance(data, dict) else 0
 
 
 def finished_runs(folder: Path | str) -> list[Run]:
@@ -91,7 +85,7 @@ def finished_runs(folder: Path | str) -> list[Run]:
     late = [one.path for one in found if not (one.has_models and one.summarised)]
     require(not late, f"The run in {late[0] if late else place} is not finished; go on with --resume.")
     runs = [Run(one.checked().path) for one in found]
-    return sorted(runs, key=lambda run: (run.method, run.seed, split_of(run)))
+    return sorted(runs, key=lambda run: (run.method, run.seed, run.split))
 
 
 def load_run(folder: Path | str) -> Run | Runs:

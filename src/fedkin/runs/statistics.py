@@ -64,9 +64,9 @@ def fairness(clients: np.ndarray) -> dict[str, float | None]:
 
 
 def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    """Merge the summaries of several seeds of one method: means, and standard deviations in `spread`.
+    """Merge the summaries of several runs of one method: means, and standard deviations in `spread`.
 
-    `spread` is empty for one seed.
+    Every pair of a seed and a split counts as one repetition. `spread` is empty for one run.
     """
 
     def over(f: Any) -> Accuracy:
@@ -111,7 +111,8 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         "evaluate_every": summaries[0]["evaluate_every"],
         "dropped": sum(s["dropped"] for s in summaries),
         "never_selected": float(np.mean([s["never_selected"] for s in summaries])),
-        "seeds": [seed for s in summaries for seed in s["seeds"]],
+        "seeds": list(dict.fromkeys(seed for s in summaries for seed in s["seeds"])),
+        "splits": list(dict.fromkeys(split for s in summaries for split in s.get("splits", [0]))),
         "experiment": summaries[0]["experiment"],
     }
 

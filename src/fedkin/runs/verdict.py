@@ -26,18 +26,20 @@ def gain(theirs: Run, local: Run) -> np.ndarray:
     return gained if irrelevant is None else np.where(irrelevant, np.nan, gained)
 
 
-def verdict(gains: np.ndarray) -> dict[str, Any]:
+def verdict(gains: np.ndarray, seeds: Sequence[int] | None = None) -> dict[str, Any]:
     """Return how many clients are better and worse off than alone, and whether the difference is a win.
 
-    `gains` has a row for each seed and a column for each client. A win is a paired Wilcoxon test over clients, of means
-    over seeds, and the same sign in every seed.
+    `gains` has a row for each run and a column for each client; `seeds` are those of the rows, by default all
+    different. A win is a paired Wilcoxon test over clients, of means over runs, and the same sign in every seed, of
+    means over its splits.
     """
     from scipy import stats  # takes a second to import, and only a comparison needs it
 
     known = ~np.isnan(gains).all(0)
     per_client = gains[:, known].mean(0)
     p = 1.0 if np.allclose(per_client, 0) else float(stats.wilcoxon(per_client).pvalue)
-    signs = np.sign(gains[:, known].mean(1))
+    of = np.arange(len(gains)) if seeds is None else np.array(seeds)
+    signs = np.sign([gains[of == seed][:, known].mean() for seed in dict.fromkeys(of.tolist())])
     sure = p < LEVEL and len(set(signs.tolist())) == 1
     return {
         "better": float((gains[:, known] > 0).mean()),
