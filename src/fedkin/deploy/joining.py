@@ -1,0 +1,199 @@
+"""What a site that was not there would gain by joining, without running the federation again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedkin import metrics
+from fedkin.answers.bootstrap import Gain, gains
+from fedkin.answers.tested import Tested
+from fedkin.core import tree
+from fedkin.core.tree import Model
+from fedkin.data.seeds import keyed_generator
+from fedkin.deploy.new_site import NewSite, as_federation
+from fedkin.engines.engine import Engine
+from fedkin.messages import Sent
+from fedkin.methods.local import alone
+from fedkin.parts import Method, Train
+from fedkin.runs.callback import Callback
+from fedkin.runs.experiment import Experiment
+from fedkin.runs.part_json import from_json
+from fedkin.runs.run import Run
+from fedkin.runs.session import run as play
+from fedkin.runs.setup import engine_of, set_up
+
+ALONE, COMMON, TUNED, KIN = "alone", "the common model", "the common model, fine-tuned", "its kin's models, fine-tuned"
+MIXED = "its kin's models"  # where a model is more than one network and is not trained further
+CANDIDATES = 10  # stored models, the best on the site's training rows, of which its kin are chosen
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What a new site gets: its score by each option, its gain over training alone, and its kin."""
+
+    site: str
+    metric: str
+    train: int  # rows that a split trains on ...
+    test: int  # ... and holds out
+    splits: int
+    scores: dict[str, float]  # by option, mean over splits
+    gains: dict[str, Gain]  # by option, over training alone
+    kin: dict[str, float]  # client -> share of the splits on which it is among the kin; the most frequent first
+    why_no_kin: str = ""
+
+    @property
+    def best(self) -> str:
+        """The option with the largest gain."""
+        return max(self.gains, key=lambda name: self.gains[name].gain)
+
+    @property
+    def nearest(self) -> list[str]:
+        """The kin on at least half of the splits."""
+        return [name for name, share in self.kin.items() if share >= 0.5]
+
+    def to_json(self) -> dict[str, Any]:
+        each = {name: {"gain": gain.gain, "low": gain.low, "high": gain.high} for name, gain in self.gains.items()}
+        about = {"site": self.site, "metric": self.metric, "train": self.train, "test": self.test}
+        found = {"splits": self.splits, "scores": self.scores, "gains": each, "kin": self.kin}
+        return about | found | {"verdict": self.verdict}
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: join or stay alone, by which option, how sure, and with whom."""
+        if not self.gains:
+            return f"{self.site}: too few test rows to tell."
+        found = self.gains[self.best]
+        if found.low > 0:
+            said = f"join: {self.best}: {self.words(found)}."
+        elif found.high < 0:
+            said = f"stay alone: even {self.best} is worse: {self.words(found)}."
+        else:
+            said = f"no clear difference: {self.best}: {self.words(found)}."
+        kin = f" Kin: {', '.join(self.nearest)}." if self.nearest else ""
+        return f"{self.site}: {said}{kin}"
+
+    def words(self, found: Gain) -> str:
+        """Return a gain over alone in words, with its interval and the number of test rows it stands on."""
+        metric = metrics.METRICS[self.metric]
+        times, unit = (100, " points") if metric.percent else (1, f" of {metric.label}")
+        digits = 1 if metric.percent else 3
+        low, high = (f"{times * end:+.{digits}f}" for end in (found.low, found.high))
+        rows = f"{self.test:,} test rows" + (f" on each of {self.splits} splits" if self.splits > 1 else "")
+        return f"{times * found.gain:+.{digits}f}{unit} over alone (95 % interval {low} to {high}, {rows})"
+
+
+def join(
+    run: Run,
+    site: NewSite,
+    *,
+    test: float = 0.25,
+    splits: int = 10,
+    module: nn.Module | None = None,
+    callbacks: Sequence[Callback] = (),
+    said: Callable[[str], None] = lambda sentence: None,
+) -> Joined:
+    """Return what a site that was not in a run gains by the run's models over training alone.
+
+    The site's rows are divided into train and test `splits` times. On each split it trains alone, with the steps and
+    the rounds of the run's clients; takes the common model as it is; fine-tunes it by one local pass; and takes the
+    mean of its kin's models, which are chosen on its training rows, and fine-tunes that. Its test rows do nothing but
+    judge. `said` is told what is done now.
+    """
+    method: Method = from_json(run.experiment["method"])
+    federation, rows = as_federation(run, site, test, splits)
+    lonely = replace(alone(method), name="local")
+    known = {name: value for name, value in run.experiment.items() if name != "resolved"}
+    plain = Experiment.from_json(known | {"data": {}, "score": ["post"], "rounds": max(1, run.reached)})
+    experiment = replace(plain, method=lonely, data=federation, evaluate_every=plain.rounds, chunk=None)
+    experiment = experiment if module is None else replace(experiment, model=module)
+    said(f"{site.name} trains alone for {plain.rounds:,} rounds on {splits} split{'s' * (splits > 1)} ...")
+    trained = play(experiment, callbacks=callbacks, warn=lambda sentence: None, federation=federation)
+    everyone = torch.arange(splits)
+    models: dict[str, Model] = {ALONE: trained.models["personal"]}
+    parts: dict[str, Train] = {}
+    chosen = np.zeros((splits, run.n), dtype=bool)
+    setup = set_up(experiment, federation)
+    with engine_of(experiment, federation, setup) as engine:
+
+        def tuned(stacked: Model) -> Model:
+            sent = Sent(everyone, own={"model": stacked})
+            return engine.train(lonely.train, sent, everyone, run.reached + 1, keep=False).upload["model"]
+
+        if "global" in run.models:
+            models[COMMON] = {name: value.clone() for name, value in tree.repeated(run.models["global"], splits).items()}
+            models[TUNED] = tuned(models[COMMON])
+        stored = run.models.get("personal")
+        if stored is not None:
+            said("The stored models are tried on its training rows ...")
+            mixture = method.train if method.train.predicts_itself else None
+            mean, chosen = kin_of(engine, stored, everyone, mixture)
+            models[KIN if mixture is None else MIXED] = tuned(mean) if mixture is None else mean
+            parts |= {} if mixture is None else {MIXED: mixture}
+        outputs = {name: engine.outputs(model, everyone, "test", parts.get(name)) for name, model in models.items()}
+    tested = tested_on(federation.y, federation.test.lists(), rows, outputs, site.scale(federation))
+    metric = run.metric
+    values = np.nanmean(tested.values(metric)[0, :, 0], axis=-1)  # (options,)
+    draw = keyed_generator(0, "join", site.name)
+    found = gains(tested, {name: ALONE for name in models if name != ALONE}, metric, draw)
+    shares = chosen.mean(0)
+    order = [i for i in np.argsort(-shares, kind="stable") if shares[i] > 0]
+    return Joined(
+        site.name,
+        metric,
+        int(federation.train.sizes[0]),
+        int(federation.test.sizes[0]),
+        splits,
+        {name: float(value) for name, value in zip(models, values, strict=True)},
+        found,
+        {run.about_clients["names"][i]: float(shares[i]) for i in order},
+        "" if stored is not None else "the run did not store its clients' models",
+    )
+
+
+def kin_of(engine: Engine, stored: Model, ids: Tensor, part: Train | None) -> tuple[Model, np.ndarray]:
+    """Return the mean of the models of each split's kin, stacked, and who they are, (splits, n).
+
+    The stored models never saw this site's rows, so their loss on its training rows is an honest one. They are ranked
+    by it; then, in this order, a model enters the mean if that lowers the loss on the training rows (greedy soup,
+    Wortsman et al. 2022).
+    """
+    n, splits = len(next(iter(stored.values()))), len(ids)
+    each = [engine.score(tree.repeated(tree.row(stored, i), splits), ids, "train", part).mean_loss for i in range(n)]
+    order = torch.stack(each, dim=1).nan_to_num(torch.inf).argsort(dim=1, stable=True)  # (splits, n)
+    chosen = torch.zeros(splits, n, dtype=torch.bool)
+    chosen[ids, order[:, 0]] = True
+    mean = tree.rows(stored, order[:, 0])
+    lowest = engine.score(mean, ids, "train", part).mean_loss
+    for place in range(1, min(n, CANDIDATES)):
+        count = chosen.sum(1)
+        tried = tree.mapped(
+            lambda now, more, count=count: now + (more - now) / (per_row(count, now) + 1),
+            mean,
+            tree.rows(stored, order[:, place]),
+        )
+        loss = engine.score(tried, ids, "train", part).mean_loss
+        better = loss < lowest
+        chosen[ids[better], order[better, place]] = True
+        mean = tree.mapped(lambda new, old, better=better: torch.where(per_row(better, new), new, old), tried, mean)
+        lowest = torch.where(better, loss, lowest)
+    return mean, chosen.numpy()
+
+
+def per_row(values: Tensor, like: Tensor) -> Tensor:
+    """Return a value for each row in a shape that spreads over the rows of another tensor."""
+    return values.reshape(-1, *[1] * (like.dim() - 1))
+
+
+def tested_on(
+    y: Tensor, lists: list[Tensor], rows: int, outputs: dict[str, Tensor], scale: float
+) -> Tested:
+    """Return the outputs of each option on each split. A row of the site has the same number on every split."""
+    sizes = [len(mine) for mine in lists]
+    cut = {name: [[part.numpy() for part in out.split(sizes)]] for name, out in outputs.items()}
+    return Tested([mine.numpy() % rows for mine in lists], [y[mine].numpy() for mine in lists], cut, scale)
