@@ -10,7 +10,8 @@ from fedkin.data.divide import divide
 from fedkin.data.federation import Federation
 from fedkin.data.named_data import read_named
 from fedkin.data.notation import partition_argument, scenario_arguments
-from fedkin.data.own_data import read_own
+from fedkin.data.own_tables import read_own
+from fedkin.data.prepare import prepared
 from fedkin.data.spec import Data
 from fedkin.errors import require
 
@@ -24,12 +25,14 @@ def load(data: Data, progress: bool = True) -> Federation:
         _check_column(data, entry)
         samples = read_named(data, progress)
     samples = samples.checked(data.name)
-    if data.irrelevant is None:
-        return divide(samples, data, entry)
-    kind, (first, second) = scenario_arguments(data.irrelevant)
+    kind, (first, second) = scenario_arguments(data.irrelevant) if data.irrelevant else ("", (None, None))
     if kind == "odd_even":
         return scenarios.odd_even(samples, data)
     federation = divide(samples, data, entry)
+    if samples.table is not None:
+        federation = prepared(federation, samples.table, data)
+    if not kind:
+        return federation
     if kind == "flip":
         return scenarios.flip(federation, first, second, data.seed)
     return scenarios.ood(federation, first, second, data.seed, progress)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fedkin import metrics
 from fedkin.runs.part_json import from_json
 from fedkin.runs.run import Run
 
@@ -44,7 +45,7 @@ def facts(run: Run, client: str | None) -> dict[str, Any]:
 def scores(run: Run, client: int | None) -> dict[str, dict[str, float]]:
     """Return the last scores by metric and kind: of one client or, without one, the mean over clients."""
     found: dict[str, dict[str, float]] = {}
-    for metric in run.metrics:
+    for metric in metrics.of_task(run.task):
         for kind, values in run.last(metric).items():
             if kind in KINDS and (client is not None or kind == "global"):
                 value = float(values[client]) if client is not None else mean(values)
@@ -150,8 +151,8 @@ def limit_lines(about: dict[str, Any], prepared: dict[str, Any] | None) -> list[
     where = f"for new rows of {about['client']}" if about["client"] else "for rows of clients like those that took part"
     lines = [
         f"- Meant {where}, measured and coded as the training rows were. It was not tried on any other.",
-        "- The scores are of one division into training and test rows; few test rows mean wide intervals. Check the model "
-        "on new rows before a decision depends on it, and again when practice or population changes.",
+        "- The scores are of one division into training and test rows; few test rows mean wide intervals. Check the "
+        "model on new rows before a decision depends on it, and again when practice or population changes.",
         "- Probabilities are the network's own and may be over-confident.",
     ]
     if prepared is not None:

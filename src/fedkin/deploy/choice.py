@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedkin import metrics
 from fedkin.errors import BadInput, unknown
 from fedkin.runs.run import Run
 from fedkin.runs.several import finished_runs
@@ -20,11 +21,18 @@ class Choice:
     said: str = ""
 
 
-def choose(folder: Path | str, client: str | None = None, method: str | None = None, seed: int | None = None) -> Choice:
+def choose(
+    folder: Path | str,
+    client: str | None = None,
+    method: str | None = None,
+    seed: int | None = None,
+    any_model: bool = False,
+) -> Choice:
     """Return the run to take a model from.
 
     Of several methods it is the one with the best score on this client's test samples or, without a client, the one
-    whose common model is best on all clients. Of several seeds and splits it is the first: the best one of them would
+    whose common model is best on all clients; with `any_model` it is then the one whose clients' own models are best,
+    mean over clients. Of several seeds and splits it is the first: the best one of them would
     only be the luckiest.
     """
     runs = finished_runs(folder)
@@ -33,12 +41,14 @@ def choose(folder: Path | str, client: str | None = None, method: str | None = N
         raise unknown("method in this folder", method, names)
     why = ""
     if method is None:
-        scores = {name: score_of([run for run in runs if run.method == name], client) for name in names}
+        kind = "global" if client is None and not any_model else "post"
+        scores = {name: score_of([run for run in runs if run.method == name], kind, client) for name in names}
         known = {name: score for name, score in scores.items() if not np.isnan(score)}
-        if not known and client is None:
+        if not known and kind == "global":
             raise BadInput(f"No method in {folder} has a common model; name a client with --client.")
         method = max(known, key=lambda name: known[name]) if known else names[0]
-        whose = f"on the test samples of {client}" if client is not None else "as one model for all"
+        of_all = "as one model for all" if kind == "global" else "for all clients"
+        whose = of_all if client is None else f"on the test samples of {client}"
         why = f", the best of {len(names)} methods {whose}" if len(names) > 1 else ""
     mine = [run for run in runs if run.method == method]
     seeds = sorted({run.seed for run in mine})
@@ -49,10 +59,10 @@ def choose(folder: Path | str, client: str | None = None, method: str | None = N
     return Choice(run, f"This is {method}{which}{why}." if which or why else "")
 
 
-def score_of(runs: list[Run], client: str | None) -> float:
-    """Return the mean score over runs of the model that a client would get; nan where there is none."""
-    kind = "global" if client is None else "post"
-    each = [run.accuracies[kind] for run in runs if kind in run.accuracies]
+def score_of(runs: list[Run], kind: str, client: str | None) -> float:
+    """Return the mean score over runs of this kind of model, of one client or of all; nan where there is none."""
+    better = 1.0 if metrics.METRICS[runs[0].metric].higher_is_better else -1.0
+    each = [better * run.last()[kind] for run in runs if kind in run.last()]
     if not each:
         return float("nan")
     values = np.stack(each)  # (runs, n)

@@ -126,7 +126,7 @@ def join(
             return engine.train(lonely.train, sent, everyone, run.reached + 1, keep=False).upload["model"]
 
         if "global" in run.models:
-            models[COMMON] = {name: value.clone() for name, value in tree.repeated(run.models["global"], splits).items()}
+            models[COMMON] = tree.mapped(torch.clone, tree.repeated(run.models["global"], splits))
             models[TUNED] = tuned(models[COMMON])
         stored = run.models.get("personal")
         if stored is not None:
@@ -190,9 +190,7 @@ def per_row(values: Tensor, like: Tensor) -> Tensor:
     return values.reshape(-1, *[1] * (like.dim() - 1))
 
 
-def tested_on(
-    y: Tensor, lists: list[Tensor], rows: int, outputs: dict[str, Tensor], scale: float
-) -> Tested:
+def tested_on(y: Tensor, lists: list[Tensor], rows: int, outputs: dict[str, Tensor], scale: float) -> Tested:
     """Return the outputs of each option on each split. A row of the site has the same number on every split."""
     sizes = [len(mine) for mine in lists]
     cut = {name: [[part.numpy() for part in out.split(sizes)]] for name, out in outputs.items()}

@@ -64,7 +64,7 @@ def as_federation(run: Run, site: NewSite, test: float, splits: int) -> tuple[Fe
         test=Index.of([held + k * count for k, (_, _, held) in enumerate(parts)]),
         clients=tuple(f"split {k}" for k in range(splits)),
         vocabulary=run.experiment["resolved"]["vocabulary"],
-        task=run.task,
+        task="regress" if regress else "classify",
         labels=tuple(run.labels),
         target_scale=torch.tensor([scale for _, _, scale in made]) if regress else None,
     )
@@ -84,8 +84,9 @@ def table_rows(run: Run, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         known = np.isfinite(y)
     else:
         y = preparing.targets(how, table[target], None)
-        known = np.array([text is not None for text in texts(table[target])])
-        strange = sorted({str(text) for text, number in zip(texts(table[target]), y, strict=True) if number < 0} - {"None"})
+        words = texts(table[target])
+        known = np.array([text is not None for text in words])
+        strange = sorted({str(text) for text in words[known & (y < 0)]})
         labels = ", ".join(how["labels"])
         require(not strange, f"The column {target} has {', '.join(strange[:5])}, but the run knows only {labels}.")
     return preparing.encoded(how, table)[known], y[known]

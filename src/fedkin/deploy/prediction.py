@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.data import preparation as preparing
+from fedkin.data.values import texts
 from fedkin.errors import BadInput, require
 from fedkin.runs.run import Run
 
@@ -45,7 +46,7 @@ def predict(
     column = how["client"]
     if client is not None or column is None or column not in rows.columns:
         return rows_of_one(run, rows, client, module)
-    owners = pd.Series(preparing.texts(rows[column]), index=rows.index)
+    owners = pd.Series(texts(rows[column]), index=rows.index)
     known = set(run.about_clients["names"])
     strange = sorted({str(owner) for owner in owners if owner not in known})
     if strange:

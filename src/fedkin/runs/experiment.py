@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from fedkin.data.federation import Federation
-from fedkin.data.spec import Data
+from fedkin.data.spec import Data, is_path
 from fedkin.engines import ENGINES
 from fedkin.errors import BadInput, require, unknown
 from fedkin.evaluate import KINDS
@@ -127,7 +127,17 @@ def data_from_json(value: Any) -> Data:
     for name in value:
         if name not in Data.__dataclass_fields__:
             raise unknown("field of data", name, Data.__dataclass_fields__)
-    return Data(**value)
+    return Data(**(older_meaning(value) | value))
+
+
+def older_meaning(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record of an older version meant by not having a field that there is now.
+
+    Versions wrote down every field they knew, and those without `standardise` did not scale own tables.
+    """
+    whole = {"name", "partition", "irrelevant", "seed"} <= value.keys()
+    old = whole and "standardise" not in value and is_path(str(value["name"]))
+    return {"standardise": "none"} if old else {}
 
 
 def check_device(name: str) -> None:

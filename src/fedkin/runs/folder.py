@@ -5,6 +5,7 @@ The folder of a run (`RunFolder`):
     format.json          the version of this layout
     experiment.json      the resolved experiment, with versions, engine, chunk, threads
     clients.json         what the clients are called, their samples, and who is irrelevant where that is known
+    preparation.json     how the rows of a table became samples (`data/preparation.py`); only where data are a table
     rounds.jsonl         a line a round; on scored rounds with the accuracies
     kin/                 round-<r>.safetensors: who learned from whom, at most 100 scored rounds
     marks/               round-<r>.safetensors: <part>/<name>, what a part thinks of every client; at most 100 rounds
@@ -107,6 +108,11 @@ class RunFolder:
         path = self.path / "clients.json"
         return dict(files.read_json(path)) if path.exists() else {}
 
+    def preparation(self) -> dict[str, Any] | None:
+        """Return how rows of a table became samples; None where the data were no table."""
+        path = self.path / "preparation.json"
+        return dict(files.read_json(path)) if path.exists() else None
+
     def summary(self) -> dict[str, Any]:
         return dict(files.read_json(self.path / "summary.json"))
 
@@ -156,10 +162,14 @@ class RunFolder:
 
     # writing
 
-    def begin(self, experiment: dict[str, Any], clients: dict[str, Any]) -> None:
+    def begin(
+        self, experiment: dict[str, Any], clients: dict[str, Any], preparation: dict[str, Any] | None = None
+    ) -> None:
         """Write what is known before round 1."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_format(self.path)
+        if preparation is not None:
+            files.write_json(self.path / "preparation.json", preparation)
         files.write_json(self.path / "clients.json", clients)
         files.write_json(self.path / "experiment.json", experiment)
 

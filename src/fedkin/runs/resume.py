@@ -90,5 +90,5 @@ def difference(there: Any, here: Any, path: str) -> tuple[str, Any, Any] | None:
             if found:
                 return found
         return None
-    plain = list(here) if isinstance(here, tuple) else here
-    return None if there == plain else (path, there, here)
+    before, now = (list(value) if isinstance(value, tuple) else value for value in (there, here))
+    return None if before == now else (path, there, here)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from torch import nn
 
-from fedkin import models
+from fedkin import metrics, models
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.data import load
@@ -113,9 +113,33 @@ class Run:
         return {"names": [str(i) for i in range(self.n)]} | known
 
     @cached_property
+    def preparation(self) -> dict[str, Any] | None:
+        """How the rows of a table became samples, as `fedkin.data.preparation` says; None where data were no table."""
+        return self.files.preparation()
+
+    @cached_property
     def federation(self) -> Federation:
         """The clients and their samples. For a run that is read from its folder the data are loaded again."""
         return load(data_from_json(self.experiment["data"]))
+
+    @property
+    def task(self) -> str:
+        """What is learned: to "classify" or to "regress"."""
+        return str((self.preparation or {}).get("task", "classify"))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes; empty where they have none."""
+        return tuple((self.preparation or {}).get("labels", ()))
+
+    @property
+    def metric(self) -> str:
+        """The metric that decides."""
+        return metrics.default(self.task)
+
+    def last(self, metric: str | None = None) -> dict[str, np.ndarray]:
+        """Return the last score of every client by kind."""
+        return self.accuracies if metric in (None, "accuracy") else {}
 
     @property
     def lists_clients(self) -> bool:

@@ -74,6 +74,8 @@ def run(
         federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
     for name in federation.left_out:
         warn(f"Client {name} has no samples and is left out.")
+    for sentence in federation.notes:
+        warn(sentence)
     setup = set_up(asked, federation)
     about = experiment.described() | {"resolved": resolved(federation, setup)}
     if resume and place is not None:
@@ -141,6 +143,7 @@ class Session:
             "models": models,
             "predictions": None if predicted is None else {k: v.numpy() for k, v in predicted.items()},
             "federation": self.federation,
+            "preparation": self.federation.preparation,
         }
         return Run(None if self.place is None else self.place.path, known=known)
 
@@ -152,7 +155,7 @@ class Session:
         if sent is not None:
             state = survey(self.method, self.task, self.engine, state, sent)
         if self.place is not None:
-            self.place.begin(self.about, about_clients(self.federation))
+            self.place.begin(self.about, about_clients(self.federation), self.federation.preparation)
         return state
 
     def first(self) -> tuple[State, Sent | None]:

@@ -48,5 +48,8 @@ def predictions(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    table = pd.read_csv(sys.argv[1], dtype=str, keep_default_na=False)
+    path = Path(sys.argv[1])
+    first = path.read_text(encoding="utf-8-sig").partition("\n")[0]
+    table = pd.read_csv(path, sep=max(",;\t|", key=first.count), dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    table.columns = table.columns.str.strip()
     predictions(table).to_csv(sys.argv[2] if len(sys.argv) > 2 else sys.stdout, index=False)

@@ -1,0 +1,135 @@
+"""Turns the rows of a table into the samples of a federation, once it is known which rows are for training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from fedkin.data.federation import Federation
+from fedkin.data.fitting import fit_features
+from fedkin.data.preparation import Preparation, encoded, scaled
+from fedkin.data.samples import Table
+from fedkin.data.spec import Data
+from fedkin.errors import BadInput, require, unknown
+
+
+def prepared(federation: Federation, table: Table, data: Data) -> Federation:
+    """The federation with samples made of the table's rows, by a preparation that is fitted on training rows only."""
+    used = _used_columns(table, data)
+    training = {name: rows.numpy() for name, rows in zip(federation.names, federation.train.lists(), strict=True)}
+    preparation = fit_features(table.frame[used], training, data.standardise, data.features or ())
+    if federation.task == "regress":
+        preparation = _with_target_numbers(preparation, federation, data.standardise)
+    columns = _all_columns(preparation, federation, table, data)
+    require(preparation["features"], f"{data.name} has no column to learn from: {said(columns)}.")
+    preparation = {
+        "task": federation.task,
+        "target": table.target,
+        "labels": list(federation.class_names) if federation.task == "classify" else [],
+        "client": table.client,
+    } | (preparation | {"columns": columns})
+    x, y = _samples(preparation, federation, table)
+    scale = [preparation["sites"][name]["target_scale"] for name in federation.names]
+    return replace(
+        federation,
+        x=torch.from_numpy(x),
+        y=y,
+        target_scale=torch.tensor(scale) if federation.task == "regress" else None,
+        preparation=preparation,
+        notes=federation.notes + _notes(columns),
+    )
+
+
+def said(columns: list[dict[str, str]]) -> str:
+    """What became of these columns, in one line."""
+    return "; ".join(f"{column['name']}: {column['said']}" for column in columns)
+
+
+def _used_columns(table: Table, data: Data) -> list[str]:
+    """The columns that the user wants to be used, in the order of the table."""
+    have = [str(name) for name in table.frame.columns]
+    for option, names in (("features", data.features), ("drop", data.drop)):
+        for name in names or ():
+            require(name != table.target, f"'{option}' names '{name}', which is the column to predict; leave it out.")
+            if name not in have:
+                raise BadInput(f"{unknown('column', name, have)} It is named by '{option}' (--{option}).")
+    used = [name for name in have if data.features is None or name in data.features]
+    used = [name for name in used if name not in (data.drop or ())]
+    require(used, f"'features' and 'drop' leave no column of {data.name}.")
+    return used
+
+
+def _with_target_numbers(preparation: Preparation, federation: Federation, standardise: str) -> Preparation:
+    """The preparation with shift and scale of the target, by the same training rows as those of the features."""
+    common = _target_numbers(federation.y[federation.train.rows].numpy(), standardise)
+    own = [_target_numbers(federation.y[rows].numpy(), standardise) for rows in federation.train.lists()]
+    sites = {
+        name: numbers | (common if standardise == "all" else mine)
+        for (name, numbers), mine in zip(preparation["sites"].items(), own, strict=True)
+    }
+    return preparation | {"sites": sites, "all": preparation["all"] | common}
+
+
+def _target_numbers(y: np.ndarray, standardise: str) -> dict[str, float]:
+    from sklearn.preprocessing import StandardScaler
+
+    if standardise == "none":
+        return {"target_shift": 0.0, "target_scale": 1.0}
+    scaler = StandardScaler().fit(y.astype(np.float64)[:, None])
+    return {"target_shift": float(scaler.mean_[0]), "target_scale": float(scaler.scale_[0])}
+
+
+def _all_columns(preparation: Preparation, federation: Federation, table: Table, data: Data) -> list[dict[str, str]]:
+    """What became of every column of the table, in its order."""
+    known = {column["name"]: column for column in preparation["columns"]}
+    classes = ", ".join(federation.class_names[:5]) + (", ..." if federation.classes > 5 else "")
+    scaled = "" if data.standardise == "none" else ", standardised"
+    target = (
+        f"number to predict{scaled}"
+        if federation.task == "regress"
+        else f"to predict, {federation.classes} classes: {classes}"
+    )
+    result = []
+    for name in table.columns:
+        if name == table.target:
+            result.append({"name": name, "kind": "target", "said": target})
+        elif name == table.client:
+            result.append({"name": name, "kind": "client", "said": "says whose a row is"})
+        elif name in known:
+            result.append(known[name])
+        else:
+            why = "as --drop says" if name in (data.drop or ()) else "not among --features"
+            result.append({"name": name, "kind": "left out", "said": f"left out, {why}"})
+    return result
+
+
+def _samples(preparation: Preparation, federation: Federation, table: Table) -> tuple[np.ndarray, torch.Tensor]:
+    """x and y of all rows: those of a site by its own numbers, those of no site by the numbers of all."""
+    features = encoded(preparation, table.frame)
+    x = scaled(features, preparation["all"])
+    y = federation.y.double()
+    y = (y - preparation["all"]["target_shift"]) / preparation["all"]["target_scale"]
+    lists = [index.lists() for index in (federation.train, federation.validation, federation.test) if index is not None]
+    taken = torch.cat([rows for of_split in lists for rows in of_split])
+    shared = len(torch.unique(taken)) < len(taken)
+    require(
+        not shared or preparation["standardise"] != "site",
+        "In this partition clients share rows, so a row has no site of its own; say --standardise all or none.",
+    )
+    for place, name in enumerate(federation.names):
+        fitted = preparation["sites"][name]
+        rows = torch.cat([of_split[place] for of_split in lists])
+        x[rows.numpy()] = scaled(features[rows.numpy()], fitted)
+        y[rows] = (federation.y[rows].double() - fitted["target_shift"]) / fitted["target_scale"]
+    return x, y.float() if federation.task == "regress" else federation.y
+
+
+def _notes(columns: list[dict[str, str]]) -> tuple[str, ...]:
+    """A sentence that names the columns that were left out unasked, and why."""
+    out = [column for column in columns if column["kind"] == "left out" and "--" not in column["said"]]
+    if not out:
+        return ()
+    listed = "; ".join(f"{column['name']} ({column['said'].removeprefix('left out, ')})" for column in out)
+    return (f"Columns that are left out: {listed}.",)
