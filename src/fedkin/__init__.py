@@ -3,6 +3,7 @@
 To run:                 Data, from_clients, load_data, Experiment, run, compare, methods
 To read what is stored: load, for any folder; load_run, load_comparison
 What comes back:        Run, Runs, Comparison; Callback and Record for whoever wants to be told of every round
+To use a model:         export, predict, join
 To write a part:        Select, Train, Keep, Collaborate, Descent, Needs, Gives, fields, tree
 What parts hand over:   Model, Message, Batch, Slot, Task, Sent, Reply, Kin, Work, Objective
 """
@@ -13,6 +14,7 @@ from fedkin.comparison.result import Comparison, load, load_comparison
 from fedkin.core import tree
 from fedkin.data import Data, Federation, from_clients
 from fedkin.data import load as load_data
+from fedkin.deploy import export, join, predict
 from fedkin.errors import BadInput
 from fedkin.messages import Batch, Kin, Message, Model, Objective, Reply, Sent, Slot, Task, Work
 from fedkin.parts import Collaborate, Gives, Keep, Method, Needs, Part, Select, Train
@@ -53,14 +55,17 @@ __all__ = [
     "Work",
     "collaborate",
     "compare",
+    "export",
     "fields",
     "from_clients",
+    "join",
     "keep",
     "load",
     "load_comparison",
     "load_data",
     "load_run",
     "methods",
+    "predict",
     "run",
     "select",
     "train",

@@ -9,11 +9,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from fedkin.command.app import app
 from fedkin.command.export import Folder, MethodName, Seed, say
 from fedkin.metrics import METRICS
+from fedkin.runs.callback import Callback, Record
 
 
 @app.command()
@@ -36,17 +38,25 @@ def join(
     from fedkin.deploy.joining import join as joined
     from fedkin.deploy.reading import read_site
 
-    chosen = choose(folder, None, method, seed, any_model=True)
+    chosen = choose(folder, None, method, seed, kinds=("global", "post"))
     say(chosen.said)
-    found = joined(chosen.run, read_site(chosen.run, table, name), test=test, splits=splits, said=say)
+    rows, called = read_site(chosen.run, table, name)
+    with Rounds() as shown:
+        found = joined(chosen.run, rows, called, test=test, splits=splits, callbacks=[shown])
     if as_json:
         sys.stdout.write(json.dumps(found.to_json(), indent=2) + "\n")
         return
+    Console(width=max(100, Console().width)).print(table_of(found))
+    print(found.verdict)
+
+
+def table_of(found: Joined) -> Table:
+    """Return a row for each option: its score, and its gain over training alone."""
     metric = METRICS[found.metric]
     times, digits = (100, 1) if metric.percent else (1, 3)
-    shown = Table(
-        "by", f"{metric.label}{' %' if metric.percent else ''}", "gain", "95 % interval", box=None, pad_edge=False
-    )
+    shown = Table("by", box=None, pad_edge=False)
+    for head in (f"{metric.label}{' %' if metric.percent else ''}", "gain", "95 % interval"):
+        shown.add_column(head, justify="right")
     for option, score in found.scores.items():
         cells = ["", ""]
         if option in found.gains:
@@ -54,5 +64,22 @@ def join(
             low, high = (f"{times * end:+.{digits}f}" for end in (gain.low, gain.high))
             cells = [f"{times * gain.gain:+.{digits}f}", f"{low} to {high}"]
         shown.add_row(option, f"{times * score:.{digits}f}", *cells)
-    Console(width=max(100, Console().width)).print(shown)
-    print(found.verdict)
+    return shown
+
+
+class Rounds(Callback):
+    """A bar of the rounds in which the new site trains alone, on standard error."""
+
+    def __init__(self) -> None:
+        self.bar = Progress(console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task("The new site trains alone")
+
+    def __enter__(self) -> Rounds:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def recorded(self, record: Record) -> None:
+        self.bar.update(self.task, completed=record.round, total=record.rounds)

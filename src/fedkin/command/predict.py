@@ -36,7 +36,7 @@ def predict(
     from fedkin.deploy.reading import read_rows
     from fedkin.runs import files
 
-    chosen = choose(folder, client, method, seed, any_model=True)
+    chosen = choose(folder, client, method, seed, kinds=("post",))
     say(chosen.said)
     rows = read_rows(chosen.run, table)
     found = predicted(chosen.run, rows, client, warn=say)

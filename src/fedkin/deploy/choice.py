@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from fedkin import metrics
-from fedkin.errors import BadInput, unknown
+from fedkin.errors import BadInput, require, unknown
 from fedkin.runs.run import Run
 from fedkin.runs.several import finished_runs
+
+WHOSE = {"global": "by their common models", "post": "by their clients' own models"}
 
 
 @dataclass(frozen=True)
@@ -26,14 +29,13 @@ def choose(
     client: str | None = None,
     method: str | None = None,
     seed: int | None = None,
-    any_model: bool = False,
+    kinds: Sequence[str] = ("global",),
 ) -> Choice:
     """Return the run to take a model from.
 
-    Of several methods it is the one with the best score on this client's test samples or, without a client, the one
-    whose common model is best on all clients; with `any_model` it is then the one whose clients' own models are best,
-    mean over clients. Of several seeds and splits it is the first: the best one of them would
-    only be the luckiest.
+    Of several methods it is the best one: on the test samples of the client or, without a client, on those of all
+    clients, by the first of these `kinds` of model that any method has. Of several seeds and splits it is the first:
+    the best one of them would only be the luckiest.
     """
     runs = finished_runs(folder)
     names = list(dict.fromkeys(run.method for run in runs))
@@ -41,15 +43,7 @@ def choose(
         raise unknown("method in this folder", method, names)
     why = ""
     if method is None:
-        kind = "global" if client is None and not any_model else "post"
-        scores = {name: score_of([run for run in runs if run.method == name], kind, client) for name in names}
-        known = {name: score for name, score in scores.items() if not np.isnan(score)}
-        if not known and kind == "global":
-            raise BadInput(f"No method in {folder} has a common model; name a client with --client.")
-        method = max(known, key=lambda name: known[name]) if known else names[0]
-        of_all = "as one model for all" if kind == "global" else "for all clients"
-        whose = of_all if client is None else f"on the test samples of {client}"
-        why = f", the best of {len(names)} methods {whose}" if len(names) > 1 else ""
+        method, why = best_method(runs, names, client, ("post",) if client is not None else kinds)
     mine = [run for run in runs if run.method == method]
     seeds = sorted({run.seed for run in mine})
     if seed is not None and seed not in seeds:
@@ -57,6 +51,20 @@ def choose(
     run = next(run for run in mine if seed is None or run.seed == seed)
     which = f" with seed {run.seed}, the first of {len(mine)} runs" if len(mine) > 1 and seed is None else ""
     return Choice(run, f"This is {method}{which}{why}." if which or why else "")
+
+
+def best_method(runs: list[Run], names: list[str], client: str | None, kinds: Sequence[str]) -> tuple[str, str]:
+    """Return the method with the best models of the first kind that any method has, and why it is this one."""
+    for kind in kinds:
+        scores = {name: score_of([run for run in runs if run.method == name], kind, client) for name in names}
+        known = {name: score for name, score in scores.items() if not np.isnan(score)}
+        if known:
+            whose = f"on the test samples of {client}" if client is not None else WHOSE[kind]
+            why = f", the best of {len(known)} methods {whose}" if len(known) > 1 else ""
+            return max(known, key=lambda name: known[name]), why
+    common = client is not None or "post" in kinds or len(names) == 1
+    require(common, "No method in this folder has a common model; name a client with --client.")
+    return names[0], f", the first of {len(names)} methods, which were not scored" if len(names) > 1 else ""
 
 
 def score_of(runs: list[Run], kind: str, client: str | None) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,8 +15,9 @@ from fedkin.answers.bootstrap import Gain, gains
 from fedkin.answers.tested import Tested
 from fedkin.core import tree
 from fedkin.core.tree import Model
+from fedkin.data.federation import Federation
 from fedkin.data.seeds import keyed_generator
-from fedkin.deploy.new_site import NewSite, as_federation
+from fedkin.deploy.new_site import as_federation, new_site
 from fedkin.engines.engine import Engine
 from fedkin.messages import Sent
 from fedkin.methods.local import alone
@@ -27,6 +28,9 @@ from fedkin.runs.part_json import from_json
 from fedkin.runs.run import Run
 from fedkin.runs.session import run as play
 from fedkin.runs.setup import engine_of, set_up
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALONE, COMMON, TUNED, KIN = "alone", "the common model", "the common model, fine-tuned", "its kin's models, fine-tuned"
 MIXED = "its kin's models"  # where a model is more than one network and is not trained further
@@ -45,7 +49,6 @@ class Joined:
     scores: dict[str, float]  # by option, mean over splits
     gains: dict[str, Gain]  # by option, over training alone
     kin: dict[str, float]  # client -> share of the splits on which it is among the kin; the most frequent first
-    why_no_kin: str = ""
 
     @property
     def best(self) -> str:
@@ -90,70 +93,84 @@ class Joined:
 
 def join(
     run: Run,
-    site: NewSite,
+    rows: pd.DataFrame | tuple[np.ndarray, np.ndarray],
+    name: str = "The new site",
     *,
     test: float = 0.25,
     splits: int = 10,
     module: nn.Module | None = None,
     callbacks: Sequence[Callback] = (),
-    said: Callable[[str], None] = lambda sentence: None,
 ) -> Joined:
     """Return what a site that was not in a run gains by the run's models over training alone.
 
     The site's rows are divided into train and test `splits` times. On each split it trains alone, with the steps and
     the rounds of the run's clients; takes the common model as it is; fine-tunes it by one local pass; and takes the
     mean of its kin's models, which are chosen on its training rows, and fine-tunes that. Its test rows do nothing but
-    judge. `said` is told what is done now.
+    judge. `rows` is a table with the columns that the run was trained on, or arrays (x, y). `callbacks` are told of the
+    rounds in which the site trains alone.
     """
-    method: Method = from_json(run.experiment["method"])
-    federation, rows = as_federation(run, site, test, splits)
-    lonely = replace(alone(method), name="local")
-    known = {name: value for name, value in run.experiment.items() if name != "resolved"}
-    plain = Experiment.from_json(known | {"data": {}, "score": ["post"], "rounds": max(1, run.reached)})
-    experiment = replace(plain, method=lonely, data=federation, evaluate_every=plain.rounds, chunk=None)
-    experiment = experiment if module is None else replace(experiment, model=module)
-    said(f"{site.name} trains alone for {plain.rounds:,} rounds on {splits} split{'s' * (splits > 1)} ...")
-    trained = play(experiment, callbacks=callbacks, warn=lambda sentence: None, federation=federation)
-    everyone = torch.arange(splits)
-    models: dict[str, Model] = {ALONE: trained.models["personal"]}
-    parts: dict[str, Train] = {}
-    chosen = np.zeros((splits, run.n), dtype=bool)
-    setup = set_up(experiment, federation)
-    with engine_of(experiment, federation, setup) as engine:
-
-        def tuned(stacked: Model) -> Model:
-            sent = Sent(everyone, own={"model": stacked})
-            return engine.train(lonely.train, sent, everyone, run.reached + 1, keep=False).upload["model"]
-
-        if "global" in run.models:
-            models[COMMON] = tree.mapped(torch.clone, tree.repeated(run.models["global"], splits))
-            models[TUNED] = tuned(models[COMMON])
-        stored = run.models.get("personal")
-        if stored is not None:
-            said("The stored models are tried on its training rows ...")
-            mixture = method.train if method.train.predicts_itself else None
-            mean, chosen = kin_of(engine, stored, everyone, mixture)
-            models[KIN if mixture is None else MIXED] = tuned(mean) if mixture is None else mean
-            parts |= {} if mixture is None else {MIXED: mixture}
-        outputs = {name: engine.outputs(model, everyone, "test", parts.get(name)) for name, model in models.items()}
-    tested = tested_on(federation.y, federation.test.lists(), rows, outputs, site.scale(federation))
-    metric = run.metric
-    values = np.nanmean(tested.values(metric)[0, :, 0], axis=-1)  # (options,)
-    draw = keyed_generator(0, "join", site.name)
-    found = gains(tested, {name: ALONE for name in models if name != ALONE}, metric, draw)
-    shares = chosen.mean(0)
+    site = new_site(run, rows, name)
+    federation = as_federation(run, site, test, splits)
+    tried = tried_options(run, federation, module, callbacks)
+    tested = tested_on(federation, len(site.y), tried.outputs)
+    options = [option for option in tried.outputs if option != ALONE]
+    found = gains(tested, dict.fromkeys(options, ALONE), run.metric, keyed_generator(0, "join", site.name))
+    values = tested.values(run.metric)[0, :, 0].mean(-1)  # (options,)
+    shares = tried.kin.mean(0)
     order = [i for i in np.argsort(-shares, kind="stable") if shares[i] > 0]
     return Joined(
         site.name,
-        metric,
+        run.metric,
         int(federation.train.sizes[0]),
         int(federation.test.sizes[0]),
         splits,
-        {name: float(value) for name, value in zip(models, values, strict=True)},
+        {option: float(value) for option, value in zip(tried.outputs, values, strict=True)},
         found,
         {run.about_clients["names"][i]: float(shares[i]) for i in order},
-        "" if stored is not None else "the run did not store its clients' models",
     )
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What every option says of the test rows of all splits, and who the kin are."""
+
+    outputs: dict[str, Tensor]  # (test rows, outputs) each, split after split
+    kin: np.ndarray  # (splits, n) bool
+
+
+def tried_options(run: Run, federation: Federation, module: nn.Module | None, callbacks: Sequence[Callback]) -> Tried:
+    """Train alone, take and fine-tune the stored models; every client of the federation is a split of the new site."""
+    method: Method = from_json(run.experiment["method"])
+    experiment = lonely(run, method, federation, module)
+    trained = play(experiment, callbacks=callbacks, warn=lambda sentence: None, federation=federation)
+    everyone = torch.arange(federation.n)
+    models: dict[str, Model] = {ALONE: trained.models["personal"]}
+    kin = np.zeros((federation.n, run.n), dtype=bool)
+    part = method.train if method.train.predicts_itself else None  # of a model that is more than one network
+    with engine_of(experiment, federation, set_up(experiment, federation)) as engine:
+
+        def tuned(stacked: Model) -> Model:
+            sent = Sent(everyone, own={"model": stacked})
+            return engine.train(experiment.method.train, sent, everyone, run.reached + 1, keep=False).upload["model"]
+
+        if "global" in run.models:
+            models[COMMON] = tree.mapped(torch.clone, tree.repeated(run.models["global"], federation.n))
+            models[TUNED] = tuned(models[COMMON])
+        if "personal" in run.models:
+            mean, kin = kin_of(engine, run.models["personal"], everyone, part)
+            models[KIN if part is None else MIXED] = tuned(mean) if part is None else mean
+        how = {MIXED: part}
+        return Tried(
+            {name: engine.outputs(model, everyone, "test", how.get(name)) for name, model in models.items()}, kin
+        )
+
+
+def lonely(run: Run, method: Method, federation: Federation, module: nn.Module | None) -> Experiment:
+    """Return the experiment in which a site trains alone, as long and with the steps and the network of a run."""
+    known = {name: value for name, value in run.experiment.items() if name != "resolved"}
+    plain = Experiment.from_json(known | {"data": {}, "score": ["post"], "rounds": max(1, run.reached)})
+    experiment = replace(plain, method=alone(method), data=federation, evaluate_every=plain.rounds, chunk=None)
+    return experiment if module is None else replace(experiment, model=module)
 
 
 def kin_of(engine: Engine, stored: Model, ids: Tensor, part: Train | None) -> tuple[Model, np.ndarray]:
@@ -190,8 +207,10 @@ def per_row(values: Tensor, like: Tensor) -> Tensor:
     return values.reshape(-1, *[1] * (like.dim() - 1))
 
 
-def tested_on(y: Tensor, lists: list[Tensor], rows: int, outputs: dict[str, Tensor], scale: float) -> Tested:
+def tested_on(federation: Federation, rows: int, outputs: dict[str, Tensor]) -> Tested:
     """Return the outputs of each option on each split. A row of the site has the same number on every split."""
+    lists, scale = federation.test.lists(), federation.target_scale
     sizes = [len(mine) for mine in lists]
     cut = {name: [[part.numpy() for part in out.split(sizes)]] for name, out in outputs.items()}
-    return Tested([mine.numpy() % rows for mine in lists], [y[mine].numpy() for mine in lists], cut, scale)
+    unit = 1.0 if scale is None else float(scale.double().mean())
+    return Tested([mine.numpy() % rows for mine in lists], [federation.y[mine].numpy() for mine in lists], cut, unit)

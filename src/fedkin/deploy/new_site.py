@@ -26,36 +26,35 @@ FEWEST = 8  # rows of a site of which something could be said
 
 @dataclass(frozen=True)
 class NewSite:
-    """The rows of a new site: a table with the federation's columns, or arrays of samples and targets."""
+    """The rows of a new site before anything is fitted on them, and their targets."""
 
     name: str
-    table: pd.DataFrame | None = None
-    arrays: tuple[np.ndarray, np.ndarray] | None = None
-
-    def scale(self, federation: Federation) -> float:
-        """Return what 1 in the targets is worth in the target's own unit, mean over splits."""
-        return 1.0 if federation.target_scale is None else float(federation.target_scale.double().mean())
+    encoded: np.ndarray  # (rows, features) as `preparation.encoded` gives them, or samples as they are
+    y: np.ndarray  # (rows,)
 
 
-def as_federation(run: Run, site: NewSite, test: float, splits: int) -> tuple[Federation, int]:
-    """Return a federation in which client k is the site on its split number k, and the number of the site's rows.
+def new_site(run: Run, rows: pd.DataFrame | tuple[np.ndarray, np.ndarray], name: str) -> NewSite:
+    """Return the rows of a new site, a table or arrays (x, y), as a run's clients have them."""
+    found = array_rows(run, *rows) if isinstance(rows, tuple) else table_rows(run, rows)
+    count = len(found[1])
+    require(count >= FEWEST, f"{name} has {count} rows with a target; a site needs at least {FEWEST}.")
+    return NewSite(name, *found)
 
-    A row of the site has the number `row + k * rows` on split k, since its numbers differ: what is fitted (the fills,
-    shifts and scales) is fitted on the training rows of the split.
+
+def as_federation(run: Run, site: NewSite, test: float, splits: int) -> Federation:
+    """Return a federation in which client k is the site on its split number k.
+
+    Row i of the site has the number i + k * rows on split k, since its features differ between splits: the fills,
+    shifts and scales are fitted on the training rows of the split.
     """
     require(0 < test < 1, f"--test is a share between 0 and 1, not {test}.")
     require(splits >= 1, f"--splits is a number from 1, not {splits}.")
-    if site.table is not None:
-        encoded, y = table_rows(run, site.table)
-    else:
-        encoded, y = array_rows(run, *(site.arrays or (np.zeros(0), np.zeros(0))))
-    count = len(y)
-    require(count >= FEWEST, f"{site.name} has {count} rows with a target; a site needs at least {FEWEST}.")
+    count = len(site.y)
     parts = [split(np.arange(count), test, 0.0, 0, site.name, number=k) for k in range(splits)]
     require(all(len(held) for _, _, held in parts), f"{site.name} has no test rows at --test {test}; raise it.")
-    made = [prepared(run, encoded, y, train) for train, _, _ in parts]
+    made = [prepared(run, site, train) for train, _, _ in parts]
     regress = run.task == "regress"
-    federation = Federation(
+    return Federation(
         name=site.name,
         x=torch.cat([x for x, _, _ in made]),
         y=torch.cat([target for _, target, _ in made]),
@@ -68,7 +67,6 @@ def as_federation(run: Run, site: NewSite, test: float, splits: int) -> tuple[Fe
         labels=tuple(run.labels),
         target_scale=torch.tensor([scale for _, _, scale in made]) if regress else None,
     )
-    return federation, count
 
 
 def table_rows(run: Run, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -103,9 +101,9 @@ def array_rows(run: Run, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.n
     return np.asarray(samples(run, x).numpy()), y
 
 
-def prepared(run: Run, encoded: np.ndarray, y: np.ndarray, train: np.ndarray) -> tuple[Tensor, Tensor, float]:
+def prepared(run: Run, site: NewSite, train: np.ndarray) -> tuple[Tensor, Tensor, float]:
     """Return all rows as samples, their targets and the targets' scale; every number is fitted on the training rows."""
-    how = run.preparation
+    how, encoded, y = run.preparation, site.encoded, site.y
     if how is None:
         target = torch.from_numpy(y.astype(np.float32 if run.task == "regress" else np.int64))
         return torch.from_numpy(encoded), target, 1.0

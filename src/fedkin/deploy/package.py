@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from fedkin.data.values import BOOLEANS, MARKS
@@ -50,7 +51,7 @@ def export(run: Run, out: Path | str, client: str | None = None, module: nn.Modu
     prepared = preparation_for(run.preparation, name)
     with files.whole_folder(path) as folder:
         torch.export.save(program, folder / "network.pt2")
-        files.write_tensors(folder / "model.safetensors", dict(values))
+        files.write(folder / "model.safetensors", save(files.apart(dict(values))))
         if prepared is not None:
             files.write_json(folder / "preparation.json", prepared)
         script = SCRIPTS / ("predict_arrays.py" if prepared is None else "predict_table.py")

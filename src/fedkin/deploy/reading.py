@@ -10,7 +10,6 @@ import torch
 
 from fedkin.data.read_files import read_file
 from fedkin.data.values import texts
-from fedkin.deploy.new_site import NewSite
 from fedkin.errors import BadInput, require
 from fedkin.runs.run import Run
 
@@ -54,29 +53,28 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def read_site(run: Run, path: Path, name: str | None = None) -> NewSite:
-    """Return the new site in a file. Its name is the one given, or what its column of clients says, or the file's."""
+def read_site(
+    run: Run, path: Path, name: str | None = None
+) -> tuple[pd.DataFrame | tuple[np.ndarray, np.ndarray], str]:
+    """Return the rows of a new site and its name: the one given, what its column of clients says, or the file's."""
     require(path.is_file(), f"There is no file {path}.")
     if run.preparation is None:
         arrays = read_arrays(path)
         target = next((word for word in TARGETS if word in arrays), None)
         if target is None:
             raise BadInput(f"{path.name} has no array y of targets, only {', '.join(arrays)}.")
-        return NewSite(checked_name(run, name or path.stem), arrays=(arrays["x"], arrays[target]))
-    how = run.preparation
-    table = read_table(how, path)
-    if name is None and how["client"] in table.columns:
-        owners = sorted({text for text in texts(table[how["client"]]) if text is not None})
+        return (arrays["x"], arrays[target]), checked_name(run, name or path.stem)
+    table, column = read_table(run.preparation, path), run.preparation["client"]
+    if column in table.columns:
+        owners = sorted({text for text in texts(table[column]) if text is not None})
         sites = f"{', '.join(owners[:5])}{' ...' if len(owners) > 5 else ''}"
         require(len(owners) <= 1, f"{path.name} has rows of {len(owners)} sites ({sites}); give one site a file.")
-        name = owners[0] if owners else None
-    return NewSite(checked_name(run, name or path.stem), table)
+        name = name or next(iter(owners), None)
+    return table, checked_name(run, name or path.stem)
 
 
 def checked_name(run: Run, name: str) -> str:
     """Return the name of a new site; refuses that of a client of the run, whose models have seen its rows."""
     there = name in run.about_clients["names"]
-    require(
-        not there, f"{name} took part in this run; its verdict is in the report. Give a new site, or another --name."
-    )
+    require(not there, f"{name} took part in this run; 'fedkin report' has its verdict. If it is another, say --name.")
     return name
