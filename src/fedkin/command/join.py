@@ -14,6 +14,7 @@ from rich.table import Table
 
 from fedkin.command.app import app
 from fedkin.command.export import Folder, MethodName, Seed, say
+from fedkin.deploy.joining import Joined
 from fedkin.metrics import METRICS
 from fedkin.runs.callback import Callback, Record
 
