@@ -101,9 +101,7 @@ def drawn_again(found: np.ndarray, again: np.ndarray, generator: np.random.Gener
     return drawn
 
 
-def intervals(
-    names: list[str], middle: np.ndarray, deviation: np.ndarray, rows: int, percent: bool
-) -> dict[str, Gain]:
+def intervals(names: list[str], middle: np.ndarray, deviation: np.ndarray, rows: int, percent: bool) -> dict[str, Gain]:
     """Return the gains with simultaneous intervals from the deviations of the replicates, (b, methods)."""
     from scipy import stats
 
@@ -115,6 +113,4 @@ def intervals(
     few = float(stats.t.ppf((1 + LEVEL) / 2, max(1, rows - 1))) / NORMAL  # the error itself is estimated from few rows
     floor = 2 / (rows + 2) ** 2 if percent else 0.0  # as if one more row had gone each way (Bonett and Price 2012)
     half = q * few * np.sqrt(error**2 + floor)
-    return {
-        name: Gain(float(m), float(m - h), float(m + h)) for name, m, h in zip(names, middle, half, strict=True)
-    }
+    return {name: Gain(float(m), float(m - h), float(m + h)) for name, m, h in zip(names, middle, half, strict=True)}

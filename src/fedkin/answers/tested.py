@@ -45,7 +45,7 @@ class Tested:
             total = mine.sum(1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 share = (mine @ right.reshape(-1, len(self.y[s])).T) / total[:, None]
-            return share.reshape(len(weights), *right.shape[:2]).astype(float)
+            return np.asarray(share.reshape(len(weights), *right.shape[:2]), dtype=float)
         each = [[metrics.value(metric, out, self.y[s], mine, self.scale) for out in seeds] for seeds in runs]
         return np.moveaxis(np.array(each, dtype=float), 2, 0)
 
@@ -56,7 +56,7 @@ def hits(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found
 
 
-def tested_sites(runs: dict[str, dict[Repetition, Run]], scale: np.ndarray | None = None) -> list[Tested] | None:
+def sites_tested(runs: dict[str, dict[Repetition, Run]], scale: np.ndarray | None = None) -> list[Tested] | None:
     """Return every site's test samples with the outputs of all runs; None where some run kept no predictions."""
     stored = {name: {key: run.predictions for key, run in found.items()} for name, found in runs.items()}
     if any(said is None for found in stored.values() for said in found.values()):

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from fedkin import presets
+from fedkin.answers.sentences import lines
 from fedkin.command.app import Unfinished, app
 from fedkin.command.lists import WIDTH, list_presets
 from fedkin.command.options import PlayOptions, PresetOptions, RunOptions, shared
@@ -132,6 +133,7 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
                 watching=progress.watching,
                 warn=progress.warn,
                 stopping=lambda: progress.stopping,
+                telling=progress.telling,
             )
         except Killed as error:
             raise Unfinished(f"{error} {go_on}") from None
@@ -147,6 +149,9 @@ def show(found: Comparison, as_json: bool, screen: Console) -> None:
         sys.stdout.write(json.dumps(found.summary, indent=2) + "\n")
     else:
         several, preset = "methods" in found.summary, found.summary.get("preset")
+        if "sites" in found.summary and preset is None:
+            for sentence in lines(found.summary["sites"]):
+                Console().print(sentence, highlight=False, markup=False, soft_wrap=True)
         table = terminal.comparison_table(found.summary) if several else terminal.accuracy_table(found.summary)
         wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
         Console(width=wide).print(table if preset is None else terminal.preset_table(preset))

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from fedkin.answers.answer import Telling, answers, silent
 from fedkin.comparison.jobs import play_side_by_side
 from fedkin.comparison.plan import (
     Loaded,
@@ -36,7 +37,7 @@ from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
-from fedkin.runs.verdict import LOCAL, uneven, verdict
+from fedkin.runs.verdict import compared_with, uneven, verdict
 
 
 def compare(
@@ -137,6 +138,7 @@ def carry_out(
     warn: Callable[[str], None] = print,
     stopping: Callable[[], bool] = lambda: False,
     temporary: Temporary | None = None,
+    telling: Telling = silent,
 ) -> Comparison | None:
     """Play a plan to its end and summarise it; returns None if it was stopped on the way."""
     path = plan.folder.path
@@ -149,10 +151,10 @@ def carry_out(
             warn(sentence)
         options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}
         done = play_side_by_side(plan.runs, plan.jobs, loaded, **options)
-        return concluded(plan, temporary) if done else None
+        return concluded(plan, temporary, telling) if done else None
 
 
-def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
+def concluded(plan: Plan, temporary: Temporary | None = None, telling: Telling = silent) -> Comparison:
     """Write the summaries above the runs: of each method over its seeds and splits, and of all methods."""
     runs: Runs = {}
     for one in plan.runs:
@@ -164,13 +166,14 @@ def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
     if len(methods) == 1:
         summary: dict[str, Any] = next(iter(methods.values()))
     else:
-        scored = [name for name in methods if name != LOCAL and "post" in methods[name]["accuracy"]]
         against = {
-            name: verdict(gains_over_local(runs, name), [key.seed for key in runs[name]])
-            for name in scored
-            if LOCAL in methods
+            name: verdict(gains_over_local(runs, name, local), [key.seed for key in runs[name]]) | {"against": local}
+            for name, local in compared_with(plan.methods).items()
+            if "post" in methods[local]["accuracy"] and "post" in methods[name]["accuracy"]
         }
         summary = {"methods": methods, "against_local": against, "cautions": uneven(plan.methods)}
+        if against:
+            summary["sites"] = answers(runs, {name: found["against"] for name, found in against.items()}, telling)
     if plan.preset in PRESETS:
         rows = {name: list(found.values()) for name, found in runs.items()}
         summary = summary | {"preset": outcome(PRESETS[plan.preset], rows)}

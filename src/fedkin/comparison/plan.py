@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,15 +12,15 @@ from fedkin.data import Data, load
 from fedkin.data.divide import divided_again
 from fedkin.data.federation import Federation
 from fedkin.errors import require
-from fedkin.methods.local import alone, matched
-from fedkin.parts import Method
+from fedkin.methods.local import alone, local, matched
+from fedkin.parts import Method, Train
 from fedkin.round import begin
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder, RunFolder
 from fedkin.runs.resume import check_rounds, check_same
 from fedkin.runs.run import Run
 from fedkin.runs.setup import cores, set_up
-from fedkin.runs.verdict import LOCAL, MATCHED
+from fedkin.runs.verdict import LOCAL, MATCHED, compared_with, is_local
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class Plan:
     def write(self) -> None:
         """Write the plan before anything runs, so that `--resume FOLDER` needs no other word."""
         arms = [one.experiment.described() for one in self.runs]
-        self.folder.write_plan({"arms": arms, "jobs": self.jobs, "preset": self.preset})
+        against = compared_with(self.methods)
+        self.folder.write_plan({"arms": arms, "jobs": self.jobs, "preset": self.preset, "against": against})
 
 
 class Loaded:
@@ -115,14 +117,34 @@ def runs_for(
 
 
 def with_local(methods: Sequence[Method]) -> list[Method]:
-    """Return the methods with Local in front, which trains with the steps and the rate of the first of them.
+    """Return the methods with a Local for each of their budgets in front: as many steps a round at the same rate.
 
-    A matched Local follows the first method too.
+    'local' has the budget that most methods have, whatever their order; any other is named by how it differs. A Local
+    among the methods whose fields were changed stays as it is. A matched Local follows the first method.
     """
     require(methods, "A comparison needs at least one method.")
     first = next((method for method in methods if method.name not in (LOCAL, MATCHED)), methods[0])
-    followed = [matched(first) if method.name == MATCHED else method for method in methods]
-    return followed if any(method.name == LOCAL for method in methods) else [alone(first), *followed]
+    others = [matched(first) if method.name == MATCHED else method for method in methods]
+    if first.name == LOCAL:
+        return list(others)
+    given = [method for method in others if is_local(method.name) and method != local()]
+    others = [method for method in others if not is_local(method.name)]
+    budgets = Counter(alone(method).train for method in others)
+    plain = next((method for method in given if method.name == LOCAL), None)
+    if plain is None:
+        most = min(budgets, key=lambda train: (-budgets[train], train != local().train, repr(train)))
+        plain = replace(local(), train=most)
+    there = [plain, *(method for method in given if method.name != LOCAL)]
+    missing = sorted(set(budgets) - {method.train for method in there}, key=repr)
+    there += [replace(plain, name=f"{LOCAL}@{differences(train, plain.train)}", train=train) for train in missing]
+    return [*there, *others]
+
+
+def differences(train: Train, plain: Train) -> str:
+    """Return how a client's training differs from another one's, as 'train.epochs=1,train.eta=0.05'."""
+    other = plain.values()
+    changed = {name: value for name, value in train.values().items() if value != other.get(name) and value is not None}
+    return ",".join(f"train.{name}={value}" for name, value in sorted(changed.items()))
 
 
 def checked_seeds(seeds: object) -> list[int]:

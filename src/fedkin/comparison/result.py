@@ -11,6 +11,7 @@ from weakref import finalize
 
 import numpy as np
 
+from fedkin.answers.sentences import lines
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import KINDS
 from fedkin.runs import files, several, statistics
@@ -75,7 +76,7 @@ class Comparison:
                 if found["spread"]:
                     row[f"{kind} {average} std"] = found["spread"].get(kind, {}).get(average, {}).get("last")
             against = self.verdicts.get(name, {})
-            row |= {word: against.get(word) for word in ("better", "worse", "gain", "p", "verdict")}
+            row |= {word: against.get(word) for word in ("against", "better", "worse", "gain", "p", "verdict")}
             rows.append(row | {"uploads": found["cost"]["uploads"], "seconds": found["time"]["total_s"]})
         return pd.DataFrame(rows).set_index("method")
 
@@ -83,6 +84,15 @@ class Comparison:
         """Return the kinds and averages of accuracy that any method has, in the order of the table."""
         has = [kind for kind in KINDS if any(kind in found["accuracy"] for found in self.methods.values())]
         return [(kind, average) for kind in has for average in (("micro",) if kind == "test" else statistics.AVERAGES)]
+
+    def sites(self) -> pd.DataFrame:
+        """Return a row for each site: what it should do, with which method, its gain and the ends of the interval, its
+        test rows, its kin, and which filters left it out. A gain is positive where joining is better."""
+        import pandas as pd
+
+        found = self.summary.get("sites", {}).get("sites", [])
+        rows = [{name: value for name, value in site.items() if name != "methods"} for site in found]
+        return pd.DataFrame(rows).set_index("site") if rows else pd.DataFrame()
 
     def gains(self) -> pd.DataFrame:
         """Return a row for each client and a column for each method: the gain over training alone, mean over seeds.
@@ -93,7 +103,10 @@ class Comparison:
         import pandas as pd
 
         names = next(iter(next(iter(self.runs.values())).values())).about_clients["names"]
-        columns = {name: gains_over_local(self.runs, name).mean(0) for name in self.verdicts}
+        columns = {
+            name: gains_over_local(self.runs, name, found.get("against", LOCAL)).mean(0)
+            for name, found in self.verdicts.items()
+        }
         return pd.DataFrame(columns, index=pd.Index(names, name="client"))
 
     def report(self, path: Path | str | None = None) -> Path:
@@ -114,7 +127,8 @@ class Comparison:
         return Path(path)
 
     def __str__(self) -> str:
-        return str(self.table().to_string())
+        said = lines(self.summary["sites"]) if "sites" in self.summary else []
+        return "\n".join([*said, *([""] if said else []), str(self.table().to_string())])
 
 
 def load_comparison(folder: Path | str) -> Comparison:
@@ -144,6 +158,6 @@ def over_seeds(runs: Runs) -> dict[str, dict[str, Any]]:
     return {name: statistics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
 
 
-def gains_over_local(runs: Runs, name: str) -> np.ndarray:
+def gains_over_local(runs: Runs, name: str, local: str) -> np.ndarray:
     """Return each client's gain over training alone with a method, a row for each seed and split."""  # (runs, n)
-    return np.stack([gain(run, runs[LOCAL][key]) for key, run in runs[name].items()])
+    return np.stack([gain(run, runs[local][key]) for key, run in runs[name].items()])

@@ -15,7 +15,7 @@ from fedkin.report.findings.participation import Participation, participation_of
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.run import Run
 from fedkin.runs.statistics import merged
-from fedkin.runs.verdict import LOCAL, gain
+from fedkin.runs.verdict import LOCAL, gain, is_local
 
 Values = dict[int, list[float]]  # round -> a value a seed
 
@@ -154,6 +154,14 @@ class Study:
         )
         return dict(found.get("against_local", {})) if fresh else {}
 
+    @cached_property
+    def compared_with(self) -> dict[str, str]:
+        return CommandFolder(self.folder).against()
+
+    def alone_of(self, name: str) -> str:
+        """The Local that a method is compared with."""
+        return self.compared_with.get(name, LOCAL)
+
     @property
     def winners(self) -> list[str]:
         """The methods that may be called better than training alone."""
@@ -162,13 +170,16 @@ class Study:
     @cached_property
     def gains(self) -> dict[str, np.ndarray]:
         """Post accuracy minus Local's, by method; a row a seed that both finished in as many rounds."""  # (seeds, n)
-        if LOCAL not in self.entries:
-            return {}
-        alone = {(run.repetition, run.reached): run for run in self.entries[LOCAL].done}
+        alone = {
+            (name, run.repetition, run.reached): run
+            for name, entry in self.entries.items()
+            if is_local(name)
+            for run in entry.done
+        }
         result = {}
         for name, entry in self.entries.items():
-            scored = name != LOCAL and entry.summary and "post" in entry.summary["accuracy"]
-            done = [(t, (t.repetition, t.reached)) for t in entry.done if scored]
+            scored = not is_local(name) and entry.summary and "post" in entry.summary["accuracy"]
+            done = [(t, (self.alone_of(name), t.repetition, t.reached)) for t in entry.done if scored]
             pairs = [(t, alone[key]) for t, key in done if key in alone]
             if pairs:
                 result[name] = np.stack([gain(theirs, local) for theirs, local in pairs])

@@ -14,6 +14,8 @@ from fedkin.presets.outcome import Outcome
 from fedkin.report import preset_tables
 from fedkin.report.formats import percent
 from fedkin.report.preset_tables import PUBLISHED, Grid
+from fedkin.runs.statistics import judged_by
+from fedkin.runs.verdict import LOCAL, is_local
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
@@ -65,20 +67,23 @@ def comparison_table(summary: dict[str, Any]) -> Table:
     has = [kind for kind in ("post", "global", "test") if any(kind in m["accuracy"] for m in methods.values())]
     scored = [(kind, average) for kind in has for average in (("micro",) if kind == "test" else ("macro", "micro"))]
     columns = [kind if kind == "test" else f"{kind} {average}" for kind, average in scored]
+    locals = [name for name in methods if is_local(name)]
     alone = ["better", "worse", "than alone"] if summary["against_local"] else []
+    alone += ["alone is"] if alone and len(locals) > 1 else []
     table = Table("method", *columns, *alone, "uploads", "seconds", title=title, **LOOK)
     for column in table.columns:
         column.justify, column.no_wrap = ("right" if column is not table.columns[0] else "left"), True
     for name, method in methods.items():
         cells = [cell(method, kind, average) for kind, average in scored]
         against = summary["against_local"].get(name)
-        share = ["-", "-", "alone"] if alone else []
+        share = ["-", "-", "alone", "-"][: len(alone)]
         if against:
             share = [
                 f"{100 * against['better']:.0f} %",
                 f"{100 * against['worse']:.0f} %",
                 VERDICTS[against["verdict"]],
-            ]
+                against.get("against", LOCAL),
+            ][: len(alone)]
         table.add_row(name, *cells, *share, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
     table.caption = " ".join([f"{WORDS[kind]}." for kind in has] + ["macro: mean over clients; micro: over samples."])
     if alone:
@@ -86,11 +91,26 @@ def comparison_table(summary: dict[str, Any]) -> Table:
             " Better and worse: share of clients whose last post accuracy is above or below their own when training "
             "alone; the verdict is a paired test over clients and seeds (unclear: neither)."
         )
+    if len(locals) > 1:
+        table.caption += " Alone is the Local with as many steps a round, at the same rate, as the method."
+    table.caption += judged_otherwise(methods)
     lines = {name: other_numbers(method) for name, method in methods.items()}
     if alone and any("train" in method.get("observed", {}) for method in methods.values()):
         table.caption += " Clients known to be irrelevant are in the averages, but not among the better and worse off."
     table.caption += "".join(f"\n{name}: {line}" for name, several in lines.items() for line in several)
     return table
+
+
+def judged_otherwise(methods: dict[str, Any]) -> str:
+    """A footnote on the methods that are judged by their common model."""
+    names = [name for name, found in methods.items() if judged_by(found) == "global"]
+    if not names:
+        return ""
+    verb, whose = ("is", "its") if len(names) == 1 else ("are", "their")
+    return (
+        f" {', '.join(names)} {verb} judged by {whose} common model (global): a client's own model never sees the "
+        "others there, so post is training alone."
+    )
 
 
 def repeated(summary: dict[str, Any]) -> str:

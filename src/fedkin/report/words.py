@@ -10,7 +10,7 @@ import numpy as np
 from fedkin.report.formats import percent, points
 from fedkin.report.study import Study
 from fedkin.runs.run import Run
-from fedkin.runs.verdict import LOCAL
+from fedkin.runs.verdict import is_local
 
 SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
 FEW = 3  # seeds below which a spread says little
@@ -33,7 +33,8 @@ DEFINITIONS = {
     "best": "The largest of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
     "by validation": "The round whose validation accuracy was best. Only with a validation split.",
     "alone": "Local: every client trains on its own samples only and exchanges nothing. All clients train in every "
-    "round, each as a client of the first compared method trains in a round in which it takes part.",
+    "round, each as a client of the compared method trains in a round in which it takes part: as many steps at the "
+    "same rate. Methods with different budgets have a Local each, named by how it differs from plain 'local'.",
     "better off, worse off": "Shares of clients whose post accuracy in the last round is above or below what they "
     "reach alone, counted client by client and seed by seed. The rest fare exactly the same.",
     "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
@@ -73,7 +74,7 @@ def headline(study: Study) -> str:
     if not study.finished:
         return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
     if not study.against:
-        what = "Training alone" if order[0] == LOCAL else order[0]
+        what = "Training alone" if is_local(order[0]) else order[0]
         reaches = (
             f"{what} reaches {score(study.summaries[order[0]], study.ranking_kind)} % {MODELS[study.ranking_kind]}"
         )
@@ -115,7 +116,9 @@ def called(study: Study, name: str) -> str:
     """A method's name in a sentence, with its number of finished seeds if some are missing."""
     entry = study.entries[name]
     some = f" ({len(entry.done)} of {len(entry.runs)} seeds)" if len(entry.done) < len(entry.runs) else ""
-    return ("training alone" if name == LOCAL else name) + some
+    budget = name.partition("@")[2]
+    alone = f"training alone ({budget.replace(',', ', ')})" if budget else "training alone"
+    return (alone if is_local(name) else name) + some
 
 
 def against_alone(study: Study, name: str) -> str:

@@ -263,6 +263,11 @@ class CommandFolder:
             raise BadInput(f"{where} is damaged, so the run cannot be resumed; start it anew elsewhere.")
         return dict(plan)
 
+    def against(self) -> dict[str, str]:
+        """Return the Local that each method is compared with; empty where an older version wrote the plan, which
+        compared all with 'local'."""
+        return dict(self.plan().get("against") or {}) if self.has_plan else {}
+
     def write_plan(self, plan: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         write_format(self.path)

@@ -99,6 +99,12 @@ class Run:
         """How many rounds the run is to have."""
         return int(self.experiment["rounds"])
 
+    @cached_property
+    def judged(self) -> str:
+        """The kind of score by which the method is compared with training alone: `post`, or `global` where a client's
+        own model never sees the others. Runs of older versions were all judged by `post`."""
+        return str(self.experiment["resolved"].get("judged", "post"))
+
     @property
     def n(self) -> int:
         """How many clients there are."""

@@ -77,7 +77,7 @@ def run(
     for sentence in federation.notes:
         warn(sentence)
     setup = set_up(asked, federation)
-    about = experiment.described() | {"resolved": resolved(federation, setup)}
+    about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
     if resume and place is not None:
         check(place, experiment, about, warn)
     method, task = experiment.method, setup.task

@@ -129,6 +129,11 @@ def mean_other_numbers(several: list[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def judged_by(summary: dict[str, Any]) -> str:
+    """Return the kind of score that a method is judged by, from its summary; older versions judged all by `post`."""
+    return str(summary["experiment"].get("resolved", {}).get("judged", "post"))
+
+
 WINDOW = 5  # rounds whose mean must pass a target
 TAIL = 50  # rounds over which stability is taken
 

@@ -15,13 +15,33 @@ LOCAL, MATCHED = "local", "local_matched"
 LEVEL = 0.05  # of the paired test that calls a difference a win
 
 
+def is_local(name: str) -> bool:
+    """Whether a method of a comparison is Local: 'local', or Local with another budget, as 'local@train.epochs=1'."""
+    return name.partition("@")[0] == LOCAL
+
+
+def compared_with(methods: Sequence[Method]) -> dict[str, str]:
+    """Return for each method the Local that its clients are compared with: the one with their own budget of steps at
+    their rate or, if there is none, plain Local. Nothing is compared where there is no Local."""
+    locals = {method.name: method for method in methods if is_local(method.name)}
+    found: dict[str, str] = {}
+    for method in methods:
+        if method.name in locals:
+            continue
+        budget = alone(method).train
+        same = [name for name, local in locals.items() if local.train == budget]
+        if same or LOCAL in locals:
+            found[method.name] = min(same, key=len) if same else LOCAL
+    return found
+
+
 def gain(theirs: Run, local: Run) -> np.ndarray:
-    """Return each client's last `post` accuracy minus what it reaches alone, for one seed.
+    """Return each client's last accuracy, of the kind that the method is judged by, minus what it reaches alone.
 
     It is nan for clients known to be irrelevant: anything beats their own labels, so their gain would flatter every
     method.
     """  # (n,)
-    gained: np.ndarray = theirs.accuracies["post"] - local.accuracies["post"]
+    gained: np.ndarray = theirs.accuracies[theirs.judged] - local.accuracies["post"]
     irrelevant = theirs.about_clients.get("irrelevant")
     return gained if irrelevant is None else np.where(irrelevant, np.nan, gained)
 
@@ -51,15 +71,13 @@ def verdict(gains: np.ndarray, seeds: Sequence[int] | None = None) -> dict[str, 
 
 
 def uneven(methods: Sequence[Method]) -> list[str]:
-    """Return a sentence for each method whose clients train otherwise than Local's: its gain is not only its own."""
-    local = next((method for method in methods if method.name == LOCAL), None)
-    if local is None:
-        return []
+    """Return a sentence for each method whose clients train otherwise than those of the Local it is compared with: its
+    gain is not only its own."""
     efforts = {method.name: effort(method) for method in methods}
     return [
-        f"{name} trains {theirs} a round, Local {efforts[LOCAL]}; set train.* alike before comparing the two."
-        for name, theirs in efforts.items()
-        if theirs != efforts[LOCAL]
+        f"{name} trains {efforts[name]} a round, Local {efforts[local]}; set train.* alike before comparing the two."
+        for name, local in compared_with(methods).items()
+        if efforts[name] != efforts[local]
     ]
 
 
