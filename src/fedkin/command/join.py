@@ -15,6 +15,7 @@ from rich.table import Table
 from fedkin.command.app import app
 from fedkin.command.export import Folder, MethodName, Seed, say
 from fedkin.deploy.joining import Joined
+from fedkin.errors import require
 from fedkin.metrics import METRICS
 from fedkin.runs.callback import Callback, Record
 
@@ -39,16 +40,17 @@ def join(
     from fedkin.deploy.joining import join as joined
     from fedkin.deploy.reading import read_site
 
-    chosen = choose(folder, None, method, seed, kinds=("global", "post"))
+    require(table.is_file(), f"There is no file {table}.")
+    chosen = choose(folder, None, method, seed, kinds=("global", "judged"))
     say(chosen.said)
     rows, called = read_site(chosen.run, table, name)
     with Rounds() as shown:
         found = joined(chosen.run, rows, called, test=test, splits=splits, callbacks=[shown])
     if as_json:
-        sys.stdout.write(json.dumps(found.to_json(), indent=2) + "\n")
+        sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
         return
     Console(width=max(100, Console().width)).print(table_of(found))
-    print(found.verdict)
+    print(found.sentence)
 
 
 def table_of(found: Joined) -> Table:

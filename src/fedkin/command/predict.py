@@ -10,6 +10,7 @@ import typer
 
 from fedkin.command.app import app
 from fedkin.command.export import Client, Folder, MethodName, Seed, say
+from fedkin.errors import require
 
 
 @app.command()
@@ -36,7 +37,8 @@ def predict(
     from fedkin.deploy.reading import read_rows
     from fedkin.runs import files
 
-    chosen = choose(folder, client, method, seed, kinds=("post",))
+    require(table.is_file(), f"There is no file {table}.")
+    chosen = choose(folder, client, method, seed, kinds=("judged",))
     say(chosen.said)
     rows = read_rows(chosen.run, table)
     found = predicted(chosen.run, rows, client, warn=say)

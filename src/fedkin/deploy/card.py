@@ -31,6 +31,7 @@ def facts(run: Run, client: str | None) -> dict[str, Any]:
         "rows": rows,
         "method": run.method,
         "parts": parts,
+        "judged": run.judged if client is not None else "global",
         "finetuned": client is not None and method.finetunes,
         "network": stored["model"],
         "parameters": stored["resolved"]["parameters"],
@@ -65,6 +66,8 @@ def card(about: dict[str, Any], prepared: dict[str, Any] | None) -> str:
     client, method = about["client"], about["method"]
     whose = f"Model for {client}" if client else "Common model of all clients"
     tuned = ", fine-tuned on this client's own training rows" if about["finetuned"] else ""
+    if client and about["judged"] == "global":
+        tuned = "; it is the common model, since with this method a client's own model never sees the others"
     return "\n".join(
         [
             f"# {whose}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from fedkin import metrics
 from fedkin.answers.bootstrap import Gain, gains
+from fedkin.answers.sentences import amount, number, together
+from fedkin.answers.sentences import rows as rows_said
+from fedkin.answers.site import FEW, JOIN, Verdict, best_of, verdict_on
 from fedkin.answers.tested import Tested
 from fedkin.core import tree
 from fedkin.core.tree import Model
@@ -43,52 +46,43 @@ class Joined:
 
     site: str
     metric: str
-    train: int  # rows that a split trains on ...
-    test: int  # ... and holds out
+    rows: int  # different test rows, of all splits
     splits: int
     scores: dict[str, float]  # by option, mean over splits
     gains: dict[str, Gain]  # by option, over training alone
     kin: dict[str, float]  # client -> share of the splits on which it is among the kin; the most frequent first
 
     @property
-    def best(self) -> str:
-        """The option with the largest gain."""
-        return max(self.gains, key=lambda name: self.gains[name].gain)
+    def verdict(self) -> Verdict:
+        """What the site should do, by the rule that the verdicts of a comparison follow."""
+        found = self.gains[best_of(self.gains)] if self.gains else None
+        return verdict_on(found, self.rows, metrics.METRICS[self.metric].percent)
 
     @property
     def nearest(self) -> list[str]:
         """The kin on at least half of the splits."""
         return [name for name, share in self.kin.items() if share >= 0.5]
 
-    def to_json(self) -> dict[str, Any]:
-        each = {name: {"gain": gain.gain, "low": gain.low, "high": gain.high} for name, gain in self.gains.items()}
-        about = {"site": self.site, "metric": self.metric, "train": self.train, "test": self.test}
-        found = {"splits": self.splits, "scores": self.scores, "gains": each, "kin": self.kin}
-        return about | found | {"verdict": self.verdict}
-
     @property
-    def verdict(self) -> str:
-        """One sentence: join or stay alone, by which option, how sure, and with whom."""
-        if not self.gains:
-            return f"{self.site}: too few test rows to tell."
-        found = self.gains[self.best]
-        if found.low > 0:
-            said = f"join: {self.best}: {self.words(found)}."
-        elif found.high < 0:
-            said = f"stay alone: even {self.best} is worse: {self.words(found)}."
-        else:
-            said = f"no clear difference: {self.best}: {self.words(found)}."
-        kin = f" Kin: {', '.join(self.nearest)}." if self.nearest else ""
-        return f"{self.site}: {said}{kin}"
+    def sentence(self) -> str:
+        """The verdict in one sentence: join or stay alone, by which option, how sure that is, and with whom."""
+        if not self.gains or self.verdict == FEW:
+            return f"{self.site}: {FEW} ({rows_said(self.rows)})."
+        best = best_of(self.gains)
+        words = self.words(self.gains[best])
+        said = f"join: {best}: {words}." if self.verdict == JOIN else f"{self.verdict}. Best: {best}, {words}."
+        return f"{self.site}: {said}" + (f" Kin: {together(self.nearest)}." if self.nearest else "")
 
     def words(self, found: Gain) -> str:
         """Return a gain over alone in words, with its interval and the number of test rows it stands on."""
-        metric = metrics.METRICS[self.metric]
-        times, unit = (100, " points") if metric.percent else (1, f" of {metric.label}")
-        digits = 1 if metric.percent else 3
-        low, high = (f"{times * end:+.{digits}f}" for end in (found.low, found.high))
-        rows = f"{self.test:,} test rows" + (f" on each of {self.splits} splits" if self.splits > 1 else "")
-        return f"{times * found.gain:+.{digits}f}{unit} over alone (95 % interval {low} to {high}, {rows})"
+        percent = metrics.METRICS[self.metric].percent
+        ends = " to ".join(number(end, percent) for end in (found.low, found.high))
+        how = f"{rows_said(self.rows)}" + (f" on {self.splits} splits" if self.splits > 1 else "")
+        return f"{amount(self.metric, found.gain)} over alone (95 % interval {ends}, {how})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all this as JSON."""
+        return asdict(self) | {"verdict": self.verdict, "sentence": self.sentence}
 
 
 def join(
@@ -121,8 +115,7 @@ def join(
     return Joined(
         site.name,
         run.metric,
-        int(federation.train.sizes[0]),
-        int(federation.test.sizes[0]),
+        len(tested.distinct),
         splits,
         {option: float(value) for option, value in zip(tried.outputs, values, strict=True)},
         found,

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from fedkin.data.values import BOOLEANS, MARKS
 from fedkin.deploy.card import card, facts
-from fedkin.deploy.prediction import labels_of
+from fedkin.deploy.prediction import labels_of, model_for
 from fedkin.errors import BadInput, require
 from fedkin.runs import files
 from fedkin.runs.facts import versions
@@ -43,7 +43,7 @@ def export(run: Run, out: Path | str, client: str | None = None, module: nn.Modu
     path = Path(out)
     check_free(path)
     name = None if client is None else run.about_clients["names"][run.number(client)]
-    network = copy.deepcopy(run.model(name, module))
+    network = copy.deepcopy(model_for(run, name, module))
     example = example_of(run)
     program = exported(network, example)
     values = run.personal(name, module) if isinstance(network, Mixture) and name is not None else network.state_dict()

@@ -68,8 +68,11 @@ def rows_of_one(run: Run, rows: pd.DataFrame, client: str | None, module: nn.Mod
 
 
 def model_for(run: Run, client: str | None, module: nn.Module | None = None) -> nn.Module:
-    """Return the model of a client, or the common one without a client."""
-    return run.model(client, module)
+    """Return the model that the table judged for a client, or without a client the common one.
+
+    Where a client's own model never sees the others, the table judged the common model.
+    """
+    return run.model(None if run.judged == "global" else client, module)
 
 
 def samples(run: Run, rows: np.ndarray | Tensor) -> Tensor:

@@ -21,7 +21,6 @@ TARGETS = ("y", "label", "target")  # names of the array of targets
 
 def read_rows(run: Run, path: Path) -> pd.DataFrame | np.ndarray:
     """Return the rows of a file: a table where the run was trained on one, else an array of samples."""
-    require(path.is_file(), f"There is no file {path}.")
     if run.preparation is not None:
         return read_table(run.preparation, path)
     return read_arrays(path)["x"]
@@ -57,7 +56,6 @@ def read_site(
     run: Run, path: Path, name: str | None = None
 ) -> tuple[pd.DataFrame | tuple[np.ndarray, np.ndarray], str]:
     """Return the rows of a new site and its name: the one given, what its column of clients says, or the file's."""
-    require(path.is_file(), f"There is no file {path}.")
     if run.preparation is None:
         arrays = read_arrays(path)
         target = next((word for word in TARGETS if word in arrays), None)

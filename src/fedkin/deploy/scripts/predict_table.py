@@ -30,6 +30,9 @@ def values(rows: pd.DataFrame, feature: dict[str, str]) -> pd.Series:
 
 def predictions(rows: pd.DataFrame) -> pd.DataFrame:
     """What the network says of rows whose values are text: the class and its probabilities, or the value."""
+    lacking = {feature["column"] for feature in HOW["features"]} - set(rows.columns)
+    if lacking:
+        sys.exit(f"The table lacks the column {', '.join(sorted(lacking))}.")
     columns = {str(i): values(rows, feature).astype(float) for i, feature in enumerate(HOW["features"])}
     x = pd.DataFrame(columns, index=rows.index).to_numpy()
     fill, shift, scale = (torch.tensor(FITTED[name], dtype=torch.float64) for name in ("fill", "shift", "scale"))
