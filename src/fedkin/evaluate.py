@@ -149,7 +149,9 @@ def blocks(task: Task) -> tuple[Tensor, ...]:
 
 def joined(parts: list[Score]) -> Score:
     """Join the scores of blocks of clients."""
-    return Score(*(torch.cat([getattr(part, name) for part in parts]) for name in ("correct", "loss", "count")))
+    values = {name: torch.cat([part.values[name] for part in parts]) for name in parts[0].values}
+    correct, loss, count = (torch.cat([getattr(part, n) for part in parts]) for n in ("correct", "loss", "count"))
+    return Score(correct, loss, count, values)
 
 
 def personal_models(method: Method, task: Task, engine: Engine, state: State, ids: Tensor) -> Model:

@@ -20,7 +20,7 @@ from torch import Tensor
 from fedkin.errors import BadInput, unknown
 
 BINS = 15  # of confidence, of equal width, for the calibration error
-HELD = 2**22  # numbers of one tensor that are held at once while many weightings are computed
+HELD = 2**18  # outputs that are looked at at once, of many clients or in many weightings
 
 
 class Judged:
@@ -216,8 +216,12 @@ def of_clients(
 
     outputs (m, width, classes), y (m, width); live (m, width): which of the samples are real.
     """  # (m,) float64 each
-    seen = Judged(outputs, y, live, scale)
-    return {name: METRICS[name].measure(seen) for name in names}
+    found: dict[str, list[Tensor]] = {name: [] for name in names}
+    for at in torch.arange(len(y)).split(max(1, HELD // max(1, outputs[0].numel()))) if found else ():
+        seen = Judged(outputs[at], y[at], live[at], None if scale is None else scale[at])
+        for name, parts in found.items():
+            parts.append(METRICS[name].measure(seen))
+    return {name: torch.cat(parts) for name, parts in found.items()}
 
 
 def value(name: str, outputs: Any, y: Any, weights: Any = None, scale: float = 1.0) -> Any:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.collaborate import Mean
+from fedkin.data.federation import Index
 from fedkin.engines import Plain, Simulation, Stacked, scoring
 from fedkin.engines.footprint import Footprint
 from fedkin.engines.network import Network
@@ -107,6 +108,6 @@ def test_scoring_keeps_to_what_it_may_hold(
     engine.score(models, torch.arange(3), "test")
     engine.score_one(engine.network.model, "test")
     with Footprint([*engine.network.model.values(), *engine.network.module.parameters()]) as found:
-        engine.scoring.rows(engine.network.model, torch.arange(150))
+        engine.scoring.rows(engine.network.model, Index.of([torch.arange(150)]))
     assert max(blocks) <= scoring.HELD
     assert found.most <= 1.5 * scoring.HELD

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fedkin import metrics
 from fedkin.answers import bootstrap
+from fedkin.answers.audit import Opinions, Telling
 from fedkin.answers.bootstrap import Gain
 from fedkin.answers.kin import kin_of, mean_weights
 from fedkin.answers.site import JOIN, Answer, decided
@@ -18,53 +19,70 @@ from fedkin.data.seeds import keyed_generator
 from fedkin.runs.run import Repetition, Run
 
 Runs = Mapping[str, Mapping[Repetition, Run]]  # by method
-Telling = Callable[[str, int, int], None]  # (what is done, how many are done, of how many)
 
 
 def silent(what: str, done: int, of: int) -> None:
     """Tell nobody."""
 
 
-def answers(runs: Runs, against: Mapping[str, str], telling: Telling = silent) -> dict[str, Any]:
+def answers(
+    runs: Runs, against: Mapping[str, str], telling: Telling = silent, opinions: Opinions | None = None
+) -> dict[str, Any]:
     """Return the answer for every site as JSON.
 
-    `against` has the compared methods, each with the Local that it is compared with.
+    `against` has the compared methods, each with the Local that it is compared with; `opinions` say who was left out.
     """
     first = next(iter(next(iter(runs.values())).values()))
-    names, metric = first.about_clients["names"], getattr(first, "metric", "accuracy")
+    names, metric = first.about_clients["names"], first.metric
     percent = metrics.METRICS[metric].percent
     measured = by_rows(runs, against, metric, names, telling)
     exact = measured is not None
     if measured is None:
         metric, percent, measured = "accuracy", True, by_accuracy(runs, against, names)
-    kin, kin_from = kin_weights(runs, list(against))
+    weights = {name: mean_weights(runs[name].values()) for name in against}
+    kin = {name: found for name, found in weights.items() if found is not None}
     found = []
-    for client, (rows, gains) in enumerate(measured):
-        answer = decided(names[client], rows, gains, against, percent)
-        found.append(with_kin(answer, client, names, kin, kin_from).as_json(gains))
-    return {"metric": metric, "level": bootstrap.LEVEL, "notes": notes(runs, exact), "sites": found}
+    for client, site in enumerate(measured):
+        gains = site.gains
+        answer = decided(names[client], site.rows, gains, site.reached, against, percent)
+        answer = with_kin(answer, client, names, kin)
+        found.append(with_opinions(answer, client, opinions).as_json(gains))
+    said = notes(runs, exact) + truth_told(first, opinions)
+    asked = {} if opinions is None else {"filters": list(opinions.left_out), "agreement": plain(opinions.agreement)}
+    return {"metric": metric, "level": bootstrap.LEVEL, "notes": said, "sites": found} | asked
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One site: its test rows, the gain of each method there, and what every arm reaches, larger is better."""
+
+    rows: int
+    gains: dict[str, Gain]
+    reached: dict[str, float]
 
 
 def by_rows(
     runs: Runs, against: Mapping[str, str], metric: str, names: list[str], telling: Telling
-) -> list[tuple[int, dict[str, Gain]]] | None:
-    """Return the test rows of every site and its gains by bootstrap; None where predictions were not kept."""
+) -> list[Measured] | None:
+    """Return the gains of every site by bootstrap; None where predictions were not kept."""
     needed = {name: dict(runs[name]) for name in {*against, *against.values()}}
     in_order = {name: needed[name] for name in runs if name in needed}
     sites = sites_tested(in_order)
     if sites is None:
         return None
-    count = bootstrap.replicates(sites)
+    count, sign = bootstrap.replicates(sites), 1 if metrics.METRICS[metric].higher_is_better else -1
     found = []
     for done, site in enumerate(sites, 1):
         generator = keyed_generator(0, "bootstrap", names[done - 1])
-        found.append((len(site.distinct), bootstrap.gains(site, against, metric, generator, count)))
+        reached = {name: sign * value for name, value in site.reached(metric).items()} if len(site.distinct) else {}
+        gains = bootstrap.gains(site, against, metric, generator, count)
+        found.append(Measured(len(site.distinct), gains, reached))
         telling("an answer for each site", done, len(sites))
     return found
 
 
-def by_accuracy(runs: Runs, against: Mapping[str, str], names: list[str]) -> list[tuple[int, dict[str, Gain]]]:
-    """Return the test rows of every site and its gains from accuracies alone.
+def by_accuracy(runs: Runs, against: Mapping[str, str], names: list[str]) -> list[Measured]:
+    """Return the gains of every site from accuracies alone.
 
     Without predictions it is not known which rows two models get right, so both are taken as independent, which makes
     the intervals wider; and for several methods at once they are widened by Bonferroni's rule.
@@ -74,7 +92,7 @@ def by_accuracy(runs: Runs, against: Mapping[str, str], names: list[str]) -> lis
     first = next(iter(next(iter(runs.values())).values()))
     rows = np.array(first.about_clients.get("test", [0] * len(names)), dtype=float)
     q = float(stats.norm.ppf(1 - (1 - bootstrap.LEVEL) / 2 / max(1, len(against))))
-    found: list[dict[str, Gain]] = [{} for _ in names]
+    found = [Measured(int(count), {}, {}) for count in rows]
     for name, local in against.items():
         pairs = [(run.accuracies[run.judged], runs[local][key].accuracies["post"]) for key, run in runs[name].items()]
         theirs, alone = np.mean(pairs, axis=0)
@@ -82,25 +100,46 @@ def by_accuracy(runs: Runs, against: Mapping[str, str], names: list[str]) -> lis
         half, gain = q * np.sqrt(variance), theirs - alone
         for client in np.flatnonzero(np.isfinite(gain)):
             g, h = float(gain[client]), float(half[client])
-            found[client][name] = Gain(g, g - h, g + h)
-    return [(int(count), gains) for count, gains in zip(rows, found, strict=True)]
+            found[client].gains[name] = Gain(g, g - h, g + h)
+            found[client].reached.update({name: float(theirs[client]), local: float(alone[client])})
+    return found
 
 
-def kin_weights(runs: Runs, methods: list[str]) -> tuple[dict[str, np.ndarray], str | None]:
-    """Return who takes how much from whom by method, and the method to ask where the chosen one has no kin."""
-    found = {name: mean_weights(runs[name].values()) for name in methods}
-    known = {name: weights for name, weights in found.items() if weights is not None}
-    return known, next(iter(known), None)
-
-
-def with_kin(
-    answer: Answer, client: int, names: list[str], kin: Mapping[str, np.ndarray], otherwise: str | None
-) -> Answer:
-    """Return the answer of a site that should join with its kin, if any method says who they are."""
-    source = answer.method if answer.method in kin else otherwise
-    if answer.verdict != JOIN or source is None:
+def with_kin(answer: Answer, client: int, names: list[str], kin: Mapping[str, np.ndarray]) -> Answer:
+    """Return the answer of a site that should join with its kin: as the chosen method says or, if it says nothing, as
+    the first of the compared methods that does."""
+    if answer.verdict != JOIN:
         return answer
-    return replace(answer, kin=tuple(names[other] for other in kin_of(kin[source], client)), kin_from=source)
+    for name in [*(one for one in kin if one == answer.method), *kin]:
+        if found := kin_of(kin[name], client):
+            return replace(answer, kin=tuple(names[other] for other in found), kin_from=name)
+    return answer
+
+
+def with_opinions(answer: Answer, client: int, opinions: Opinions | None) -> Answer:
+    """Return the answer with the filters that left the site out."""
+    if opinions is None:
+        return answer
+    out, of = tuple(opinions.by(client)), len(opinions.left_out)
+    return replace(answer, left_out_by=out, opinions=of, looks=opinions.looks(client))
+
+
+def truth_told(run: Run, opinions: Opinions | None) -> list[str]:
+    """Return how far the suspicion is right, where it is known who is irrelevant."""
+    truth = run.about_clients.get("irrelevant")
+    if truth is None or opinions is None:
+        return []
+    named = [opinions.looks(client) == "mislabelled" for client in range(len(truth))]
+    right = sum(a and bool(b) for a, b in zip(named, truth, strict=True))
+    return [
+        f"The truth is known here: of {sum(map(bool, truth))} irrelevant sites {right} look mislabelled, and of the "
+        f"{sum(not b for b in truth)} others {sum(named) - right}."
+    ]
+
+
+def plain(values: np.ndarray) -> list[float | None]:
+    """Return numbers as JSON has them: None for nan."""
+    return [None if np.isnan(value) else round(float(value), 4) for value in values]
 
 
 def notes(runs: Runs, exact: bool) -> list[str]:

@@ -113,4 +113,7 @@ def intervals(names: list[str], middle: np.ndarray, deviation: np.ndarray, rows:
     few = float(stats.t.ppf((1 + LEVEL) / 2, max(1, rows - 1))) / NORMAL  # the error itself is estimated from few rows
     floor = 2 / (rows + 2) ** 2 if percent else 0.0  # as if one more row had gone each way (Bonett and Price 2012)
     half = q * few * np.sqrt(error**2 + floor)
-    return {name: Gain(float(m), float(m - h), float(m + h)) for name, m, h in zip(names, middle, half, strict=True)}
+    most = 1.0 if percent else np.inf  # no share gains more
+    low, high = np.maximum(middle - half, -most), np.minimum(middle + half, most)
+    ends = zip(names, middle.tolist(), low.tolist(), high.tolist(), strict=True)
+    return {name: Gain(gain, first, last) for name, gain, first, last in ends}

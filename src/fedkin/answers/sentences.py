@@ -47,10 +47,12 @@ def sentence(site: dict[str, Any], metric: str) -> str:
     name, verdict = called(site["site"]), site["verdict"]
     if site["method"] is None or (verdict == FEW and site["gain"] is None):
         return f"{name}: {FEW} ({rows(site['rows'])})."
+    check = " Check its labels first." if site["looks"] == "mislabelled" else ""
     if verdict == JOIN:
         kin = f" Kin: {together(site['kin'])}." if site["kin"] else ""
-        return f"{name}: join, with {title(site['method'])}: {measured(site, metric)}.{kin}"
-    return f"{name}: {verdict}. Best: {title(site['method'])}, {measured(site, metric)}."
+        more = f" But {title(site['better_alone'])} reaches more there." if site["better_alone"] else ""
+        return f"{name}: join, with {title(site['method'])}: {measured(site, metric)}.{kin}{more}{check}"
+    return f"{name}: {verdict}. Best: {title(site['method'])}, {measured(site, metric)}.{check}"
 
 
 def called(name: str) -> str:

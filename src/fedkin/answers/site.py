@@ -35,16 +35,19 @@ class Answer:
     left_out_by: tuple[str, ...] = ()  # filters that left this site out
     opinions: int = 0  # filters that were asked
     looks: str | None = None  # "mislabelled" or "different"
+    better_alone: str | None = None  # a Local with another budget that reaches more than the method
 
     def as_json(self, methods: Mapping[str, Gain]) -> dict[str, Any]:
         """Return the answer as JSON, with the gains of all methods."""
         return asdict(self) | {"methods": {name: asdict(gain) for name, gain in methods.items()}}
 
 
-def best_of(gains: Mapping[str, Gain]) -> str:
-    """Return the method with the largest gain; of those whose interval is above 0, if there are any."""
-    sure = {name: found for name, found in gains.items() if found.low > 0} or gains
-    return max(sure, key=lambda name: sure[name].gain)
+def best_of(gains: Mapping[str, Gain], reached: Mapping[str, float]) -> str:
+    """Return the best method: of those that are surely better than alone the one that reaches most, else the one with
+    the largest gain. `reached` has the metric of every arm, larger is better. Methods have different Locals, so the
+    largest gain may be one over a Local that is merely weak."""
+    sure = [name for name, found in gains.items() if found.low > 0]
+    return max(sure, key=lambda name: reached[name]) if sure else max(gains, key=lambda name: gains[name].gain)
 
 
 def verdict_on(gain: Gain | None, rows: int, percent: bool = True) -> Verdict:
@@ -60,11 +63,21 @@ def verdict_on(gain: Gain | None, rows: int, percent: bool = True) -> Verdict:
     return UNCLEAR if gain.gain > 0 else ALONE
 
 
-def decided(site: str, rows: int, gains: Mapping[str, Gain], against: Mapping[str, str], percent: bool) -> Answer:
-    """Return the answer for a site from the gains of all methods there."""
+def decided(
+    site: str,
+    rows: int,
+    gains: Mapping[str, Gain],
+    reached: Mapping[str, float],
+    against: Mapping[str, str],
+    percent: bool,
+) -> Answer:
+    """Return the answer for a site from the gains of all methods there, and what every arm reaches, larger is
+    better."""
     if not gains:
         return Answer(site, FEW, rows)
-    best = best_of(gains)
+    best = best_of(gains, reached)
     found = gains[best]
     verdict = verdict_on(found, rows, percent)
-    return Answer(site, verdict, rows, best, against[best], found.gain, found.low, found.high)
+    alone = max((name for name in set(against.values()) if name in reached), key=lambda name: (reached[name], name))
+    more = alone if verdict == JOIN and reached[alone] > reached[best] else None
+    return Answer(site, verdict, rows, best, against[best], found.gain, found.low, found.high, better_alone=more)

@@ -20,7 +20,7 @@ class Tested:
     rows: list[np.ndarray]  # by split, (r,) each
     y: list[np.ndarray]  # by split, (r,) each
     outputs: dict[str, list[list[np.ndarray]]]  # (r, classes) each
-    scale: float = 1.0  # what 1 in y is worth in the target's own unit
+    scale: list[float]  # by split: what 1 in y is worth in the target's own unit
 
     @property
     def distinct(self) -> np.ndarray:
@@ -36,6 +36,13 @@ class Tested:
         found = [self.on_split(metric, s, many) for s in range(len(self.rows))]
         return np.stack(found, axis=-1)
 
+    def reached(self, metric: str) -> dict[str, float]:
+        """Return the metric of every arm, mean over its seeds and splits; arms for which it is not defined are left
+        out."""
+        found = self.values(metric)[0].reshape(len(self.outputs), -1)  # (arms, runs)
+        known = np.isfinite(found)
+        return {name: float(v[k].mean()) for name, v, k in zip(self.outputs, found, known, strict=True) if k.any()}
+
     def on_split(self, metric: str, s: int, weights: np.ndarray) -> np.ndarray:
         """Return the metric of every arm and seed on one split."""  # (b, arms, seeds)
         mine = weights[:, np.searchsorted(self.distinct, self.rows[s])]  # (b, r)
@@ -46,7 +53,7 @@ class Tested:
             with np.errstate(invalid="ignore", divide="ignore"):
                 share = (mine @ right.reshape(-1, len(self.y[s])).T) / total[:, None]
             return np.asarray(share.reshape(len(weights), *right.shape[:2]), dtype=float)
-        each = [[metrics.value(metric, out, self.y[s], mine, self.scale) for out in seeds] for seeds in runs]
+        each = [[metrics.value(metric, out, self.y[s], mine, self.scale[s]) for out in seeds] for seeds in runs]
         return np.moveaxis(np.array(each, dtype=float), 2, 0)
 
 
@@ -56,7 +63,7 @@ def hits(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found
 
 
-def sites_tested(runs: dict[str, dict[Repetition, Run]], scale: np.ndarray | None = None) -> list[Tested] | None:
+def sites_tested(runs: dict[str, dict[Repetition, Run]]) -> list[Tested] | None:
     """Return every site's test samples with the outputs of all runs; None where some run kept no predictions."""
     stored = {name: {key: run.predictions for key, run in found.items()} for name, found in runs.items()}
     if any(said is None for found in stored.values() for said in found.values()):
@@ -80,6 +87,7 @@ def sites_tested(runs: dict[str, dict[Repetition, Run]], scale: np.ndarray | Non
                     rows[split], y[split] = said["rows"][own][order], said["y"][own][order]
                     each.append(said[kinds[name]][own][order])
                 outputs[name].append(each)
-        unit = 1.0 if scale is None else float(scale[site])
-        sites.append(Tested([rows[s] for s in splits], [y[s] for s in splits], outputs, unit))
+        units = [first[Repetition(seeds[0], s)].about_clients.get("scale") for s in splits]
+        scale = [1.0 if unit is None else float(unit[site]) for unit in units]
+        sites.append(Tested([rows[s] for s in splits], [y[s] for s in splits], outputs, scale))
     return sites

@@ -9,7 +9,8 @@ from typing import Any
 
 from torch import nn
 
-from fedkin.answers.answer import Telling, answers, silent
+from fedkin.answers.answer import answers, silent
+from fedkin.answers.audit import Opinions, Telling, audited, of_methods
 from fedkin.comparison.jobs import play_side_by_side
 from fedkin.comparison.plan import (
     Loaded,
@@ -31,13 +32,13 @@ from fedkin.methods import named
 from fedkin.parts import Method
 from fedkin.presets import PRESETS
 from fedkin.presets.outcome import outcome
-from fedkin.runs import files
+from fedkin.runs import files, statistics
 from fedkin.runs.callback import Callback, Callbacks
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
-from fedkin.runs.verdict import compared_with, uneven, verdict
+from fedkin.runs.verdict import LOCAL, compared_with, uneven, verdict
 
 
 def compare(
@@ -151,10 +152,23 @@ def carry_out(
             warn(sentence)
         options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}
         done = play_side_by_side(plan.runs, plan.jobs, loaded, **options)
-        return concluded(plan, temporary, telling) if done else None
+        return concluded(plan, temporary, telling, loaded) if done else None
 
 
-def concluded(plan: Plan, temporary: Temporary | None = None, telling: Telling = silent) -> Comparison:
+def opinions_on(plan: Plan, runs: Runs, loaded: Loaded | None, telling: Telling) -> Opinions | None:
+    """Ask filters about every site: those of the compared methods and, where the data are at hand, an audit."""
+    own = of_methods({name: list(found.values()) for name, found in runs.items()})
+    local = next((one.experiment for one in plan.runs if one.experiment.method.name == LOCAL), None)
+    if loaded is None or local is None or plan.preset is not None:
+        return None
+    run = next(iter(runs[LOCAL].values()))
+    found = audited(local, run, loaded(local), telling)
+    return None if found is None else replace(found, left_out=found.left_out | own)
+
+
+def concluded(
+    plan: Plan, temporary: Temporary | None = None, telling: Telling = silent, loaded: Loaded | None = None
+) -> Comparison:
     """Write the summaries above the runs: of each method over its seeds and splits, and of all methods."""
     runs: Runs = {}
     for one in plan.runs:
@@ -169,11 +183,12 @@ def concluded(plan: Plan, temporary: Temporary | None = None, telling: Telling =
         against = {
             name: verdict(gains_over_local(runs, name, local), [key.seed for key in runs[name]]) | {"against": local}
             for name, local in compared_with(plan.methods).items()
-            if "post" in methods[local]["accuracy"] and "post" in methods[name]["accuracy"]
+            if all("post" in statistics.deciding(methods[one]) for one in (name, local))
         }
         summary = {"methods": methods, "against_local": against, "cautions": uneven(plan.methods)}
         if against:
-            summary["sites"] = answers(runs, {name: found["against"] for name, found in against.items()}, telling)
+            compared = {name: found["against"] for name, found in against.items()}
+            summary["sites"] = answers(runs, compared, telling, opinions_on(plan, runs, loaded, telling))
     if plan.preset in PRESETS:
         rows = {name: list(found.values()) for name, found in runs.items()}
         summary = summary | {"preset": outcome(PRESETS[plan.preset], rows)}

@@ -6,7 +6,7 @@ to n - 1; `ids` are ascending client numbers. A stacked model has one row for ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from torch import Tensor
@@ -19,11 +19,15 @@ Split = Literal["train", "test", "validation"]  # the parts of a client's own sa
 
 @dataclass(frozen=True)
 class Score:
-    """How many of each client's samples were classified rightly, and their summed loss."""
+    """How many of each client's samples were classified rightly, and their summed loss; and all metrics by name.
+
+    Where the targets are numbers none is right. There are no metrics where a model was scored on training samples.
+    """
 
     correct: Tensor  # (m,) int64
     loss: Tensor  # (m,) float64, summed over samples
     count: Tensor  # (m,) int64
+    values: dict[str, Tensor] = field(default_factory=dict)  # (m,) float64 each; nan where a metric is not defined
 
     @property
     def accuracy(self) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.func import grad as gradient
 
+from fedkin.core import losses
 from fedkin.core.tree import Batch, Model
 from fedkin.engines import fused, layers
 from fedkin.engines.footprint import Footprint
@@ -125,9 +126,8 @@ class Network:
         return result
 
     def loss(self, model: Model, batch: Batch) -> Tensor:
-        """The mean cross-entropy of one client's batch, over its real samples."""
-        each = F.cross_entropy(self.logits(model, batch), batch["y"], reduction="none")
-        return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()
+        """The mean loss (`core.losses`) of one client's batch, over its real samples."""
+        return losses.mean(losses.each(self.logits(model, batch), batch["y"]), batch)
 
     def grad(self, model: Model, batch: Batch) -> Model:
         """The gradient of the loss of one client's batch."""
@@ -151,12 +151,7 @@ class StackedObjective:
 
     def loss(self, stacked: Model, batch: Batch) -> Tensor:
         """The loss of each client."""  # (m,)
-        logits = self.network.stacked_logits(stacked, batch)
-        m, width = batch["y"].shape
-        each = F.cross_entropy(logits.flatten(0, 1), batch["y"].flatten(), reduction="none").view(m, width)
-        if "weight" not in batch:
-            return each.mean(1)
-        return (each * batch["weight"]).sum(1) / batch["weight"].sum(1)
+        return losses.mean(losses.each(self.network.stacked_logits(stacked, batch), batch["y"]), batch)
 
     def grad(self, stacked: Model, batch: Batch) -> Model:
         """The gradient of each client's loss, stacked."""
@@ -164,7 +159,7 @@ class StackedObjective:
             return fused.grad(self.network.fused, stacked, batch)
         with torch.enable_grad():
             leaves = {name: value.detach().requires_grad_() for name, value in stacked.items()}
-            if "weight" in batch:
+            if "weight" in batch or batch["y"].is_floating_point():
                 total = self.loss(leaves, batch).sum()
             else:
                 logits = self.network.stacked_logits(leaves, batch)

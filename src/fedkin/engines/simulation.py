@@ -24,7 +24,7 @@ from fedkin.parts import Train
 
 
 class Simulation:
-    """An engine that holds every client."""
+    """An engine that holds every client. `balanced`: in training all classes of a client count the same."""
 
     def __init__(
         self,
@@ -39,12 +39,13 @@ class Simulation:
         device: str = "cpu",
         budget: int = BUDGET,
         scratch: Path | None = None,
+        balanced: bool = False,
     ):
         self.federation, self.seed, self.device, self.scratch = federation, seed, torch.device(device), scratch
-        self.batching = Batching(federation, dtype, self.device, seed)
+        self.batching = Batching(federation, dtype, self.device, seed, balanced)
         made = module if isinstance(module, Network) else network_of(federation, module, train, dtype, self.device)
         self.network: Network = made
-        self.scoring = Scoring(self.network, self.batching.x, self.batching.y)
+        self.scoring = Scoring(self.network, self.batching.x, self.batching.y, federation.target_scale)
         self.stacked_objective = StackedObjective(self.network)
         self.chunk = chunk or self.default_chunk(self.network)
         self.slots = Slots(train.slots(self.network.model, own), federation.n, budget, scratch)
@@ -153,15 +154,14 @@ class Simulation:
         raise TypeError(f"{type(self).__name__} does not say which models clients are scored by")
 
     def score(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Score:
-        return self.scoring.each(models, ids, self.index(split), part)
+        return self.scoring.each(models, ids, self.index(split), part, measure=split != "train")
 
     def score_one(self, model: Model, split: Split) -> Score:
-        return self.scoring.one(model, self.index(split))
+        return self.scoring.one(model, self.index(split), measure=split != "train")
 
     def score_common(self, model: Model) -> Score:
         assert self.federation.common is not None
-        hit, cost = self.scoring.rows(model, self.federation.common)
-        return Score(hit.sum()[None], cost.sum()[None], torch.tensor([len(hit)]))
+        return self.scoring.common(model, self.federation.common)
 
     def outputs(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Tensor:
         return self.scoring.outputs(models, ids, self.index(split), part)
@@ -211,7 +211,7 @@ def task_of(federation: Federation, network: Network, rounds: int, seed: int) ->
         like = next(iter(network.model.values()))
         x, y = federation.x[federation.server], federation.y[federation.server]
         x = x.to(like.device, like.dtype if x.is_floating_point() else x.dtype)
-        validation = {"x": x, "y": y.to(like.device)}
+        validation = {"x": x, "y": y.to(like.device, like.dtype if y.is_floating_point() else y.dtype)}
     return Task(
         federation.n,
         federation.train.sizes,

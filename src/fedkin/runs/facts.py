@@ -40,10 +40,11 @@ def resolved(federation: Federation, setup: Setup, method: Method) -> dict[str, 
 def about_clients(federation: Federation) -> dict[str, Any]:
     """Return what clients.json says; the names are empty where clients have none."""
     sizes = {"train": federation.train.sizes.tolist(), "test": federation.test.sizes.tolist()}
-    few = federation.n * federation.classes <= LABELLED
-    labels = {"labels": federation.label_counts().tolist()} if few and federation.task == "classify" else {}
+    few = federation.task == "classify" and federation.n * federation.classes <= LABELLED
+    labels = {"labels": federation.label_counts().tolist()} if few else {}
     truth = {} if federation.irrelevant is None else {"irrelevant": federation.irrelevant.tolist()}
-    return {"names": list(federation.clients)} | sizes | labels | truth
+    unit = {} if federation.target_scale is None else {"scale": federation.target_scale.tolist()}
+    return {"names": list(federation.clients)} | sizes | labels | truth | unit
 
 
 def fingerprint(federation: Federation) -> str:

@@ -11,7 +11,7 @@ The folder of a run (`RunFolder`):
     marks/               round-<r>.safetensors: <part>/<name>, what a part thinks of every client; at most 100 rounds
     selected.bin         int32: who was selected, round after round (how many: 'selected' in rounds.jsonl)
     kept.bin             float32, aligned with selected.bin: how far each one's update counted; nan without a reply
-    accuracy-<kind>.bin  float64: a row of all clients' accuracies a scored round
+    accuracy-<kind>.bin  float64: a row of all clients' accuracies a scored round; <metric>-<kind>.bin other metrics
     checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
     predictions.safetensors  what the final models say of the test samples: rows, client, y, post, global; not if large
@@ -130,12 +130,12 @@ class RunFolder:
         path = self.path / KEPT
         return np.fromfile(path, "<f4") if path.exists() else None
 
-    def accuracy(self, kind: str) -> np.ndarray:
-        """Return the accuracies of all clients, all scored rounds in one array."""
-        return np.fromfile(self.path / accuracy_file(kind), "<f8")
+    def values(self, metric: str, kind: str) -> np.ndarray:
+        """Return a metric of all clients, all scored rounds in one array."""
+        return np.fromfile(self.path / values_file(metric, kind), "<f8")
 
-    def has_accuracy(self, kind: str) -> bool:
-        return (self.path / accuracy_file(kind)).exists()
+    def has_values(self, metric: str, kind: str) -> bool:
+        return (self.path / values_file(metric, kind)).exists()
 
     def models(self) -> dict[str, Tensor]:
         return files.read_tensors(self.path / "models.safetensors")
@@ -287,8 +287,8 @@ class CommandFolder:
         return self.path / "report.html"
 
 
-def accuracy_file(kind: str) -> str:
-    return f"accuracy-{kind.replace('/', '-')}.bin"
+def values_file(metric: str, kind: str) -> str:
+    return f"{metric}-{kind.replace('/', '-')}.bin"
 
 
 def round_name(round: int) -> str:

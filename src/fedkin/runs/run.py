@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from torch import nn
 
-from fedkin import metrics, models
+from fedkin import models
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.data import load
@@ -20,6 +20,7 @@ from fedkin.messages import Kin
 from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
 from fedkin.runs.folder import RunFolder
+from fedkin.runs.measures import Measures
 from fedkin.runs.part_json import from_json
 
 if TYPE_CHECKING:
@@ -35,11 +36,12 @@ class Repetition(NamedTuple):
     split: int = 0
 
 
-class Run:
+class Run(Measures):
     """A run as it lies in its folder, finished or not. Every file is read when it is first asked for, and once.
 
     A run that was played without a folder has the same properties, from memory: they are handed over as `known`.
-    `asked` is the number of rounds that the run is to have, and `seed` its seed; by default those of its experiment.
+    `asked` is the number of rounds that the run is to have, `seed` its seed, and `metric` the one that decides; by
+    default those of its experiment.
     A folder that is `temporary` lives as long as that object.
     """
 
@@ -50,10 +52,11 @@ class Run:
         seed: int | None = None,
         known: Mapping[str, Any] | None = None,
         temporary: object = None,
+        metric: str | None = None,
     ):
         self.folder = None if folder is None else Path(folder)
         self.temporary = temporary
-        said = {"asked": asked, "seed": seed}
+        said = {"asked": asked, "seed": seed, "metric": metric}
         self.__dict__.update(known or {})
         self.__dict__.update({name: value for name, value in said.items() if value is not None})
 
@@ -113,7 +116,7 @@ class Run:
     @cached_property
     def about_clients(self) -> dict[str, Any]:
         """What is written down of the clients, a list each: 'names' always, and where known 'train', 'test' (numbers of
-        samples), 'labels' (training samples by class) and 'irrelevant'."""
+        samples), 'labels' (training samples by class), 'irrelevant', and 'scale' (what 1 in y is worth)."""
         stored = self.files.clients()
         known = {key: value for key, value in stored.items() if isinstance(value, list) and len(value) == self.n}
         return {"names": [str(i) for i in range(self.n)]} | known
@@ -127,25 +130,6 @@ class Run:
     def federation(self) -> Federation:
         """The clients and their samples. For a run that is read from its folder the data are loaded again."""
         return load(data_from_json(self.experiment["data"]))
-
-    @property
-    def task(self) -> str:
-        """What is learned: to "classify" or to "regress"."""
-        return str((self.preparation or {}).get("task", "classify"))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The names of the classes; empty where they have none."""
-        return tuple((self.preparation or {}).get("labels", ()))
-
-    @property
-    def metric(self) -> str:
-        """The metric that decides."""
-        return metrics.default(self.task)
-
-    def last(self, metric: str | None = None) -> dict[str, np.ndarray]:
-        """Return the last score of every client by kind."""
-        return self.accuracies if metric in (None, "accuracy") else {}
 
     @property
     def lists_clients(self) -> bool:
@@ -170,7 +154,9 @@ class Run:
         counted = (
             {"client_rounds": statistics.client_rounds(self.rounds)} if "client_rounds" not in found["cost"] else {}
         )
-        return found | {"cost": counted | found["cost"]}  # older versions did not count client-rounds
+        found |= {"cost": counted | found["cost"]}  # older versions did not count client-rounds
+        other = self.metric != found.get("metric", "accuracy")  # all metrics are there, and another one may decide now
+        return found | (statistics.decided(self.rounds, self.last(), self.metric) if other else {})
 
     @cached_property
     def rounds(self) -> list[dict[str, Any]]:
@@ -181,11 +167,6 @@ class Run:
     def reached(self) -> int:
         """The last round that was played; 0 before the first."""
         return int(self.rounds[-1]["round"]) if self.rounds else 0
-
-    @property
-    def scored(self) -> list[dict[str, Any]]:
-        """The rounds that were scored."""
-        return [line for line in self.rounds if "accuracy" in line]
 
     @cached_property
     def selected(self) -> list[np.ndarray]:
@@ -212,17 +193,6 @@ class Run:
     def participation(self) -> dict[str, np.ndarray]:
         """In how many rounds each client was 'selected', 'replied', and was 'left_out' (its update did not count)."""
         return statistics.participation(self.n, self.selected, self.kept)
-
-    def accuracy(self, kind: str) -> np.ndarray:
-        """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64
-        require(self.files.has_accuracy(kind), f"This run has no accuracies of the kind '{kind}' of every client.")
-        return self.files.accuracy(kind).reshape(-1, self.n)
-
-    @cached_property
-    def accuracies(self) -> dict[str, np.ndarray]:
-        """The last accuracy of every client by kind."""  # (n,) each
-        kinds = self.scored[-1]["accuracy"] if self.scored else {}
-        return {kind: self.accuracy(kind)[-1] for kind in kinds if "/" not in kind and kind != "test"}
 
     def kin(self) -> dict[int, Kin]:
         """Return who learned from whom, by round. It may be large, so it is read anew each time."""
@@ -265,15 +235,22 @@ class Run:
     def clients(self) -> pd.DataFrame:
         """Return a table with a row for each client.
 
-        It has the client's name, its numbers of samples, its last accuracy of every kind, in how many rounds it was
-        selected, replied and was left out (its update did not count), and, where known, whether it is irrelevant.
+        It has the client's name, its numbers of samples, its last accuracy of every kind ('post'), the other metrics of
+        `post` and `global` ('post auc'), in how many rounds it was selected, replied and was left out (its update did
+        not count), and, where known, whether it is irrelevant.
         """
         import pandas as pd
 
         about = self.about_clients
         table = {"client": about["names"]} | {name: about[name] for name in ("train", "test") if name in about}
         truth = {"irrelevant": about["irrelevant"]} if "irrelevant" in about else {}
-        return pd.DataFrame(table | self.accuracies | self.participation | truth)
+        others = {
+            f"{kind} {metric}": values
+            for metric, kinds in self.measured.items()
+            for kind, values in kinds.items()
+            if metric != "accuracy" and kind in ("post", "global")
+        }
+        return pd.DataFrame(table | self.accuracies | others | self.participation | truth)
 
     def frame(self) -> pd.DataFrame:
         """Return a table with a row for each round that was played; 'accuracy.post.macro' is what such a line has

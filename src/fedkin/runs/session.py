@@ -108,7 +108,7 @@ class Session:
     ):
         self.experiment, self.method, self.federation = experiment, experiment.method, federation
         self.engine, self.task, self.kinds, self.every = engine, setup.task, setup.kinds, setup.evaluate_every
-        self.place, self.warn, self.about = place, warn, about
+        self.place, self.warn, self.about, self.metric = place, warn, about, setup.metric
         self.history = History(federation.n)
         self.recorder = None if place is None else Recorder(place)
         recorder = () if self.recorder is None else (self.recorder,)
@@ -126,7 +126,7 @@ class Session:
         finished = state.round >= self.task.rounds
         if self.recorder is not None:
             self.save(state)
-        summary = self.history.summary(self.experiment, self.about, state.round, self.every)
+        summary = self.history.summary(self.experiment, self.about, state.round, self.every, self.metric)
         models = self.final_models(state)
         predicted = self.final_predictions(state, models) if finished else None
         if self.place is not None and finished:
@@ -138,7 +138,8 @@ class Session:
             "finished": finished,
             "summary": summary,
             "rounds": self.history.lines,
-            "accuracies": self.history.accuracies,
+            "measured": self.history.measured,
+            "metric": self.metric,
             "participation": self.history.participation,
             "models": models,
             "predictions": None if predicted is None else {k: v.numpy() for k, v in predicted.items()},

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedkin.methods.local import alone
+from fedkin.metrics import METRICS
 from fedkin.parts import Method
 from fedkin.runs.run import Run
 
@@ -36,12 +37,20 @@ def compared_with(methods: Sequence[Method]) -> dict[str, str]:
 
 
 def gain(theirs: Run, local: Run) -> np.ndarray:
-    """Return each client's last accuracy, of the kind that the method is judged by, minus what it reaches alone.
+    """Return how much better each client's last score is, of the kind the method is judged by, than what it reaches
+    alone.
+
+    It is a difference of the metric that decides, and positive is better. A client whose loss is infinite gains or
+    loses as much as the most extreme of the others.
 
     It is nan for clients known to be irrelevant: anything beats their own labels, so their gain would flatter every
     method.
     """  # (n,)
-    gained: np.ndarray = theirs.accuracies[theirs.judged] - local.accuracies["post"]
+    metric = theirs.metric
+    with np.errstate(invalid="ignore"):  # infinite minus infinite
+        gained: np.ndarray = METRICS[metric].gain(theirs.last(metric)[theirs.judged], local.last(metric)["post"])
+    most = np.abs(gained[np.isfinite(gained)]).max(initial=0.0)
+    gained = np.clip(gained, -most, most)
     irrelevant = theirs.about_clients.get("irrelevant")
     return gained if irrelevant is None else np.where(irrelevant, np.nan, gained)
 
@@ -55,7 +64,7 @@ def verdict(gains: np.ndarray, seeds: Sequence[int] | None = None) -> dict[str, 
     """
     from scipy import stats  # takes a second to import, and only a comparison needs it
 
-    known = ~np.isnan(gains).all(0)
+    known = ~np.isnan(gains).any(0)  # a metric may be undefined for a client in one seed only
     per_client = gains[:, known].mean(0)
     p = 1.0 if np.allclose(per_client, 0) else float(stats.wilcoxon(per_client).pvalue)
     of = np.arange(len(gains)) if seeds is None else np.array(seeds)
