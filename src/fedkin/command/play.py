@@ -15,6 +15,7 @@ from rich.console import Console
 from fedkin import presets
 from fedkin.answers.sentences import lines
 from fedkin.command.app import Unfinished, app
+from fedkin.command.columns import print_columns
 from fedkin.command.lists import WIDTH, list_presets
 from fedkin.command.options import PlayOptions, PresetOptions, RunOptions, shared
 from fedkin.command.page import write_report
@@ -100,7 +101,9 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
     if options.resume and options.out is None:
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
     loaded = Loaded()
-    carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs, splits=splits), loaded, options)
+    plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, splits=splits)
+    print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
+    carry(plan, loaded, options)
 
 
 def resume_folder(folder: Path, options: RunOptions) -> None:

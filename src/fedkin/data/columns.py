@@ -3,6 +3,7 @@
 The rules look at training rows only.
 
 - A column without a value, or with one value in every row, is left out.
+- A column of pandas' type category, as Parquet files can have, is a category, also if it holds numbers.
 - A column is a number if at least nine in ten of its values are numbers or true and false; the others count as missing.
 - Else it is a date if nine in ten of its values are dates of one format; else it is a category.
 - A number is left out as an id if it is whole and unique (among the rows of a site), the table has 50 rows or more, and
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedkin.data.values import BOOLEANS, WORDS, date_format, dates, looks_like_decimal_commas, numbers, texts
+from fedkin.data.values import BOOLEANS, WORDS, date_format, dates, has_decimal_commas, numbers, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +71,10 @@ def decided(column: pd.Series, site: np.ndarray, asked: bool) -> Column:
     known = texts(column)
     if not any(text is not None for text in known):
         return Column(name, "left out", "left out, no values")
-    if len({text for text in known}) == 1:
+    if len(set(known)) == 1:
         return Column(name, "left out", "left out, constant")
+    if isinstance(column.dtype, pd.CategoricalDtype):  # a number may be the code of a category
+        return _checked_category(name, known)
     meant = np.array([None if text is None or text.lower() in WORDS else text for text in known], dtype=object)
     present = np.array([text is not None for text in meant])
     value = numbers(pd.Series(meant, dtype=object))
@@ -132,7 +135,7 @@ def _checked_date(name: str, format: str, day: np.ndarray) -> Column:
 def _checked_category(name: str, known: np.ndarray) -> Column:
     present = [text for text in known if text is not None]
     different = len(set(present))
-    commas = looks_like_decimal_commas(known, MOST)
+    commas = has_decimal_commas(known, MOST)
     note = "looks like numbers with decimal commas: write them with points" if commas else ""
     if different == len(present) and len(present) > 2:
         return Column(name, "left out", "left out, unique", note)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fedkin.data.federation import Federation, Index
+from fedkin.data.federation import Federation, Index, Task
 from fedkin.data.holdout import split
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
@@ -55,7 +55,7 @@ def from_clients(
     seed: int = 0,
     name: str = "own",
     vocabulary: int | None = None,
-    task: str | None = None,
+    task: Task | None = None,
 ) -> Federation:
     """A federation of the user's own arrays or tensors.
 

@@ -76,7 +76,7 @@ def _samples(files: list[File], data: Data, client: str, needs_client: bool) -> 
         source={"kind": "own", "id": Path(data.name).name, "rows": {"train": len(y)}, "labels": found.listed},
         task=found.task,
         labels=found.labels,
-        table=Table(features, columns, target, client if client in columns else None) if x is None else None,
+        table=Table(features, columns, target, client if needs_client else None) if x is None else None,
         notes=notes,
     )
 

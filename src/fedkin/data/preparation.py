@@ -6,7 +6,7 @@
     client, standardise     the column of the sites, if there is one, and how numbers were scaled: none, site or all
     columns                 what became of every column of the table: name, kind, and `said`, the words for the user
     features                what each feature is:
-        {"column": "age", "is": "number"}                     the value, filled where missing, then (value - shift) / scale
+        {"column": "age", "is": "number"}                     (value - shift) / scale, filled first where missing
         {"column": "admitted", "is": "date", "format": ...}   days since 1970-01-01, then as a number
         {"column": "age", "is": "missing"}                    1 where the value is missing, else 0
         {"column": "ward", "is": "category", "value": "A"}    1 where the value, as text, is "A"

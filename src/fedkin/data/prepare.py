@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,12 +25,9 @@ def prepared(federation: Federation, table: Table, data: Data) -> Federation:
         preparation = _with_target_numbers(preparation, federation, data.standardise)
     columns = _all_columns(preparation, federation, table, data)
     require(preparation["features"], f"{data.name} has no column to learn from: {said(columns)}.")
-    preparation = {
-        "task": federation.task,
-        "target": table.target,
-        "labels": list(federation.class_names) if federation.task == "classify" else [],
-        "client": table.client,
-    } | (preparation | {"columns": columns})
+    about: Preparation = {"task": federation.task, "target": table.target, "client": table.client}
+    about["labels"] = list(federation.class_names) if federation.task == "classify" else []
+    preparation = about | preparation | {"columns": columns}
     x, y = _samples(preparation, federation, table)
     scale = [preparation["sites"][name]["target_scale"] for name in federation.names]
     return replace(
@@ -45,6 +43,19 @@ def prepared(federation: Federation, table: Table, data: Data) -> Federation:
 def said(columns: list[dict[str, str]]) -> str:
     """What became of these columns, in one line."""
     return "; ".join(f"{column['name']}: {column['said']}" for column in columns)
+
+
+def column_lines(columns: Sequence[Mapping[str, str]], most: int = 30) -> list[tuple[str, str]]:
+    """Name and words for each column. Where there are more than `most`, columns with the same words share a line."""
+    if len(columns) <= most:
+        return [(column["name"], column["said"]) for column in columns]
+    names: dict[str, list[str]] = {}
+    for column in columns:
+        names.setdefault(column["said"], []).append(column["name"])
+    return [
+        (", ".join(own[:3]) + (f", ... ({len(own):,} columns)" if len(own) > 3 else ""), words)
+        for words, own in names.items()
+    ]
 
 
 def _used_columns(table: Table, data: Data) -> list[str]:
@@ -85,9 +96,9 @@ def _all_columns(preparation: Preparation, federation: Federation, table: Table,
     """What became of every column of the table, in its order."""
     known = {column["name"]: column for column in preparation["columns"]}
     classes = ", ".join(federation.class_names[:5]) + (", ..." if federation.classes > 5 else "")
-    scaled = "" if data.standardise == "none" else ", standardised"
+    how = "" if data.standardise == "none" else ", standardised"
     target = (
-        f"number to predict{scaled}"
+        f"number to predict{how}"
         if federation.task == "regress"
         else f"to predict, {federation.classes} classes: {classes}"
     )
@@ -101,6 +112,7 @@ def _all_columns(preparation: Preparation, federation: Federation, table: Table,
             result.append(known[name])
         else:
             why = "as --drop says" if name in (data.drop or ()) else "not among --features"
+            why = why if name in table.frame.columns else "names the clients"
             result.append({"name": name, "kind": "left out", "said": f"left out, {why}"})
     return result
 

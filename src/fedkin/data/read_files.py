@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import warnings
 import zipfile
 from collections.abc import Collection
@@ -87,7 +88,10 @@ def _read_frame(path: Path, ending: str, as_text: Collection[str]) -> tuple[pd.D
         with warnings.catch_warnings():  # openpyxl warns of styles, which do not matter here
             warnings.simplefilter("ignore")
             return pd.read_excel(path, keep_default_na=False, na_values=list(MARKS)), ()
-    return pd.read_json(path, lines=True, convert_dates=False), ()
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    records = [json.loads(line) for line in lines if line.strip()]
+    require(all(isinstance(record, dict) for record in records), f"{path.name} has a line that is no JSON object.")
+    return pd.DataFrame(records), ()
 
 
 def _read_separated(path: Path, as_text: Collection[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:

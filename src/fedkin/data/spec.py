@@ -136,13 +136,11 @@ class Data:
             named = value is None or (isinstance(value, str) and value)
             require(named, f"'{field}' must be the name of a column, not {value!r}.")
         for field in ("features", "drop"):
-            value = getattr(self, field)
-            if isinstance(value, list):  # as JSON gives it
-                object.__setattr__(self, field, value := tuple(value))
-            named = value is None or (
-                isinstance(value, tuple) and value and all(isinstance(v, str) and v for v in value)
-            )
-            require(named, f"'{field}' must be a list of columns, not {value!r}.")
+            columns = getattr(self, field)
+            if isinstance(columns, list):  # as JSON gives it
+                object.__setattr__(self, field, columns := tuple(columns))
+            several = isinstance(columns, tuple) and columns and all(isinstance(name, str) and name for name in columns)
+            require(columns is None or several, f"'{field}' must be a list of columns, not {columns!r}.")
         require(
             self.own or (self.client is None and self.target is None and self.task is None),
             f"'client', 'target' and 'task' are for own data; {self.name} has its own.",

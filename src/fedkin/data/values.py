@@ -42,11 +42,11 @@ def numbers(column: pd.Series) -> np.ndarray:  # (rows,) float64
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):  # booleans are among these
-        found = column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
+        found = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
         known = texts(column)
         plain = [None if text is None else BOOLEANS.get(text.lower(), text) for text in known]
-        found = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(dtype=np.float64).copy()
+        found = np.array(pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce"), dtype=np.float64)
     found[~np.isfinite(found)] = np.nan
     return found
 
@@ -79,9 +79,11 @@ def date_format(known: np.ndarray, share: float) -> str | None:
     return best if read[best] >= share else None
 
 
-def looks_like_decimal_commas(known: np.ndarray, share: float) -> bool:
-    """Whether most of these texts are numbers with a comma, such as 12,5."""
+def has_decimal_commas(known: np.ndarray, share: float) -> bool:
+    """Whether these texts look like numbers with a decimal comma, such as 12,5."""
     import pandas as pd
 
     present = pd.Series([text for text in known if text is not None], dtype=object)
-    return bool(len(present)) and bool(present.str.fullmatch(r"[+-]?[\d.]*\d,\d+|[+-]?\d+").mean() >= share)
+    commas = present.str.fullmatch(r"[+-]?[\d.]*\d,\d+")
+    whole = present.str.fullmatch(r"[+-]?\d+")
+    return bool(commas.any()) and bool((commas | whole).mean() >= share)
