@@ -157,6 +157,36 @@ def test_a_folder_is_written_whole_and_only_over_an_export(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "other"]
 
 
+def test_numbers_are_predicted_in_their_own_unit(patients: pd.DataFrame, tmp_path: Path) -> None:
+    table = patients[patients["hospital"].isin(["Hospital 1", "Hospital 2", "Hospital 3"])].reset_index(drop=True)
+    draw = np.random.default_rng(0)
+    table["days"] = (20 + 0.3 * table["age"] + draw.normal(0, 1, len(table))).round(2)
+    table = table.drop(columns="outcome")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = fk.Data(str(tmp_path / "t.csv"), client="hospital", target="days", task="regress")
+    fk.run(fk.Experiment(fk.methods.fedavg(count=3, eta=0.05), data, rounds=20, evaluate_every=20), tmp_path / "run")
+    run = fk.load_run(tmp_path / "run")
+    k = run.number("Hospital 2")
+    rows = table.iloc[run.federation.test[k].tolist()]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    folder = fk.export(run, tmp_path / "model", "Hospital 2")
+    found = predicted(folder, tmp_path / "rows.csv")["prediction"].to_numpy()
+    np.testing.assert_allclose(found, fk.predict(run, rows, "Hospital 2")["prediction"], rtol=1e-5)
+    error = np.sqrt(((found - rows["days"].to_numpy()) ** 2).mean())
+    assert error == pytest.approx(run.last("rmse")["post"][k], rel=1e-3)
+    assert abs(found.mean() - rows["days"].mean()) < 5
+    card = (folder / "README.md").read_text()
+    assert "Predicts the value of `days`, in its own unit." in card
+    assert f"| RMSE | {run.last('rmse')['post'][k]:.4f} |" in card
+    new = patients[patients["hospital"] == "Hospital 9"].copy()
+    new["days"] = (20 + 0.3 * new["age"] + draw.normal(0, 1, len(new))).round(2)
+    joined = fk.join(run, new.drop(columns="outcome"), "Hospital 9", splits=2)
+    assert joined.metric == "r2"
+    assert " in R2 over alone" in joined.sentence
+    for option, score in joined.scores.items():
+        assert score > 0.2, option
+
+
 def test_two_networks_in_one_are_exported(tmp_path: Path) -> None:
     made = fk.methods.apfl(count=3)
     method = replace(made, train=replace(made.train, mix="output"))

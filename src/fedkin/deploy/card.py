@@ -46,12 +46,11 @@ def facts(run: Run, client: str | None) -> dict[str, Any]:
 def scores(run: Run, client: int | None) -> dict[str, dict[str, float]]:
     """Return the last scores by metric and kind: of one client or, without one, the mean over clients."""
     found: dict[str, dict[str, float]] = {}
-    for metric in metrics.of_task(run.task):
-        for kind, values in run.last(metric).items():
-            if kind in KINDS and (client is not None or kind == "global"):
-                value = float(values[client]) if client is not None else mean(values)
-                if np.isfinite(value):
-                    found.setdefault(metric, {})[kind] = value
+    for metric, kinds in run.measured.items():
+        for kind in [kind for kind in KINDS if kind in kinds and (client is not None or kind == "global")]:
+            value = float(kinds[kind][client]) if client is not None else mean(kinds[kind])
+            if np.isfinite(value):
+                found.setdefault(metric, {})[kind] = value
     return found
 
 
@@ -146,7 +145,7 @@ def score_lines(about: dict[str, Any]) -> list[str]:
     lines = [head, f"| metric | {' | '.join(KINDS[kind] for kind in kinds)} |", f"|---{'|---' * len(kinds)}|"]
     for metric, values in about["metrics"].items():
         cells = [f"{values[kind]:.4f}" if kind in values else "" for kind in kinds]
-        lines.append(f"| {metric.replace('_', ' ')} | {' | '.join(cells)} |")
+        lines.append(f"| {metrics.METRICS[metric].label} | {' | '.join(cells)} |")
     return [*lines, "" if about["client"] else "Means over clients.", ""]
 
 

@@ -53,9 +53,14 @@ class Joined:
     kin: dict[str, float]  # client -> share of the splits on which it is among the kin; the most frequent first
 
     @property
+    def best(self) -> str:
+        """The option with the largest gain, of those that are surely better than alone if there are any."""
+        return best_of(self.gains, {name: found.gain for name, found in self.gains.items()})
+
+    @property
     def verdict(self) -> Verdict:
         """What the site should do, by the rule that the verdicts of a comparison follow."""
-        found = self.gains[best_of(self.gains)] if self.gains else None
+        found = self.gains[self.best] if self.gains else None
         return verdict_on(found, self.rows, metrics.METRICS[self.metric].percent)
 
     @property
@@ -68,8 +73,7 @@ class Joined:
         """The verdict in one sentence: join or stay alone, by which option, how sure that is, and with whom."""
         if not self.gains or self.verdict == FEW:
             return f"{self.site}: {FEW} ({rows_said(self.rows)})."
-        best = best_of(self.gains)
-        words = self.words(self.gains[best])
+        best, words = self.best, self.words(self.gains[self.best])
         said = f"join: {best}: {words}." if self.verdict == JOIN else f"{self.verdict}. Best: {best}, {words}."
         return f"{self.site}: {said}" + (f" Kin: {together(self.nearest)}." if self.nearest else "")
 
@@ -109,7 +113,6 @@ def join(
     tested = tested_on(federation, len(site.y), tried.outputs)
     options = [option for option in tried.outputs if option != ALONE]
     found = gains(tested, dict.fromkeys(options, ALONE), run.metric, keyed_generator(0, "join", site.name))
-    values = tested.values(run.metric)[0, :, 0].mean(-1)  # (options,)
     shares = tried.kin.mean(0)
     order = [i for i in np.argsort(-shares, kind="stable") if shares[i] > 0]
     return Joined(
@@ -117,7 +120,7 @@ def join(
         run.metric,
         len(tested.distinct),
         splits,
-        {option: float(value) for option, value in zip(tried.outputs, values, strict=True)},
+        tested.reached(run.metric),
         found,
         {run.about_clients["names"][i]: float(shares[i]) for i in order},
     )
@@ -205,5 +208,5 @@ def tested_on(federation: Federation, rows: int, outputs: dict[str, Tensor]) -> 
     lists, scale = federation.test.lists(), federation.target_scale
     sizes = [len(mine) for mine in lists]
     cut = {name: [[part.numpy() for part in out.split(sizes)]] for name, out in outputs.items()}
-    unit = 1.0 if scale is None else float(scale.double().mean())
+    unit = [1.0] * len(lists) if scale is None else scale.tolist()
     return Tested([mine.numpy() % rows for mine in lists], [federation.y[mine].numpy() for mine in lists], cut, unit)

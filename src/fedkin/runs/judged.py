@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fedkin import models
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
 from fedkin.errors import BadInput, require
@@ -18,6 +19,7 @@ from fedkin.parts import Train
 from fedkin.runs.checkpoint import load_checkpoint
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.facts import fingerprint
+from fedkin.runs.part_json import from_json
 from fedkin.runs.setup import engine_of, set_up
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 class Mixture(nn.Module):
     """Predicts as a train part says whose personal model is more than one network: APFL's that mixes outputs."""
 
-    def __init__(self, network: nn.Module, part: Train, personal: Model):
+    def __init__(self, network: nn.Module, part: Train, personal: Model) -> None:
         super().__init__()
         self.network, self.part = copy.deepcopy(network), part
         self.names = tuple(personal)
@@ -41,6 +43,31 @@ class Mixture(nn.Module):
     def logits(self, model: Model, batch: Batch) -> Tensor:
         found: Tensor = functional_call(self.network, model, (batch["x"],))
         return found
+
+
+def model(run: Run, client: int | str | None, module: nn.Module | None) -> nn.Module:
+    """Return what `Run.model` says."""
+    made = network(run) if module is None else module
+    if client is None:
+        none = f"The method of {run.folder or run.name} has no common model; name a client."
+        require("global" in run.models, none)
+        return module_of(made, run.models["global"])
+    return module_of(made, run.personal(client, module), from_json(run.experiment["method"]).train)
+
+
+def personal(run: Run, client: int, module: nn.Module | None) -> Model:
+    """Return the numbers of the model by which a client is judged, as they were stored or made again."""
+    stored = run.models.get("personal")
+    return again(run, client, module) if stored is None else tree.row(stored, client)
+
+
+def network(run: Run) -> nn.Module:
+    """Return the network of a run as it was before training."""
+    stored, resolved = run.experiment, run.experiment["resolved"]
+    given = stored["model"].startswith("given: ")
+    require(not given, "This run's module was handed to it; give model(..., module=).")
+    shape = tuple(resolved["shape"])
+    return models.build(stored["model"], shape, resolved["classes"], stored["seed"], resolved["vocabulary"])
 
 
 def module_of(network: nn.Module, values: Model, part: Train | None = None) -> nn.Module:

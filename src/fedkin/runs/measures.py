@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from fedkin import metrics
 from fedkin.errors import require
 from fedkin.runs import statistics
 from fedkin.runs.folder import RunFolder
+
+Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
 
 
 class Measures:
@@ -28,6 +30,10 @@ class Measures:
 
     @property
     def rounds(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    @property
+    def summary(self) -> dict[str, Any]:
         raise NotImplementedError
 
     @property
@@ -87,3 +93,21 @@ class Measures:
     def accuracies(self) -> dict[str, np.ndarray]:
         """The last accuracy of every client by kind; empty where the targets are numbers."""  # (n,) each
         return self.measured.get("accuracy", {})
+
+    def rounds_to(self, target: float, kind: str = "global", average: str = "micro") -> int | None:
+        """Return the first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
+        return statistics.rounds_to(target, statistics.every_round(self.rounds, kind, average))
+
+    def cost_to(
+        self, target: float, kind: str = "global", average: str = "micro", unit: Unit = "uploads"
+    ) -> float | None:
+        """Return what was sent until the target was reached, with that round and what was sent before round 1.
+
+        The unit is models or bytes, up or down; or, as the papers count, one unit a client and round, however much the
+        client sent ("client_rounds").
+        """
+        names = ("uploads", "downloads", "bytes_up", "bytes_down")
+        require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")
+        each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.rounds]
+        found = statistics.cost_to(target, statistics.every_round(self.rounds, kind, average), each)
+        return None if found is None else found + self.summary["cost"][unit] - sum(each)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from torch import nn
 
-from fedkin import models
-from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.data import load
 from fedkin.data.federation import Federation
@@ -21,12 +19,9 @@ from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.measures import Measures
-from fedkin.runs.part_json import from_json
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
 
 
 class Repetition(NamedTuple):
@@ -214,24 +209,6 @@ class Run(Measures):
 
     # answers
 
-    def rounds_to(self, target: float, kind: str = "global", average: str = "micro") -> int | None:
-        """Return the first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
-        return statistics.rounds_to(target, statistics.every_round(self.rounds, kind, average))
-
-    def cost_to(
-        self, target: float, kind: str = "global", average: str = "micro", unit: Unit = "uploads"
-    ) -> float | None:
-        """Return what was sent until the target was reached, with that round and what was sent before round 1.
-
-        The unit is models or bytes, up or down; or, as the papers count, one unit a client and round, however much the
-        client sent ("client_rounds").
-        """
-        names = ("uploads", "downloads", "bytes_up", "bytes_down")
-        require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")
-        each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.rounds]
-        found = statistics.cost_to(target, statistics.every_round(self.rounds, kind, average), each)
-        return None if found is None else found + self.summary["cost"][unit] - sum(each)
-
     def clients(self) -> pd.DataFrame:
         """Return a table with a row for each client.
 
@@ -289,26 +266,11 @@ class Run(Measures):
         Where the method has one model for all, a client's model is the common one, fine-tuned for the client as in the
         table. A run of a module that was handed in needs that module again.
         """
-        made = self.network() if module is None else module
-        if client is None:
-            none = f"The method of {self.folder or self.name} has no common model; name a client."
-            require("global" in self.models, none)
-            return judged.module_of(made, self.models["global"])
-        return judged.module_of(made, self.personal(client, module), from_json(self.experiment["method"]).train)
+        return judged.model(self, client, module)
 
     def personal(self, client: int | str, module: nn.Module | None = None) -> Model:
         """Return the numbers of the model by which a client is judged."""
-        number = self.number(client)
-        stored = self.models.get("personal")
-        return judged.again(self, number, module) if stored is None else tree.row(stored, number)
-
-    def network(self) -> nn.Module:
-        """Return the module of this experiment as it was before training."""
-        stored, resolved = self.experiment, self.experiment["resolved"]
-        given = stored["model"].startswith("given: ")
-        require(not given, "This run's module was handed to it; give model(..., module=).")
-        shape = tuple(resolved["shape"])
-        return models.build(stored["model"], shape, resolved["classes"], stored["seed"], resolved["vocabulary"])
+        return judged.personal(self, self.number(client), module)
 
     def number(self, client: int | str) -> int:
         """Return the number of a client that is given by number or name."""
