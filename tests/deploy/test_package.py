@@ -114,6 +114,7 @@ def test_the_common_model_and_its_card(fedavg: fk.Run, rows_of, tmp_path: Path) 
     np.testing.assert_allclose(ours.iloc[:, 1:].to_numpy(), found.iloc[:, 2:].to_numpy(), atol=1e-6)
     card = (folder / "README.md").read_text()
     assert card.startswith("# Common model of all clients")
+    assert str(Path(fedavg.experiment["data"]["name"]).parent) not in card + (folder / "model.json").read_text()
     mine = (fk.export(fedavg, tmp_path / "mine", "Hospital 2") / "README.md").read_text()
     k = fedavg.number("Hospital 2")
     count = fedavg.about_clients["test"][k]

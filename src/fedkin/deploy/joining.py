@@ -142,6 +142,7 @@ def tried_options(run: Run, federation: Federation, module: nn.Module | None, ca
     everyone = torch.arange(federation.n)
     models: dict[str, Model] = {ALONE: trained.models["personal"]}
     kin = np.zeros((federation.n, run.n), dtype=bool)
+    stored = {kind: tree.mapped(lambda value: value.to(experiment.device), found) for kind, found in run.models.items()}
     part = method.train if method.train.predicts_itself else None  # of a model that is more than one network
     with engine_of(experiment, federation, set_up(experiment, federation)) as engine:
 
@@ -149,11 +150,11 @@ def tried_options(run: Run, federation: Federation, module: nn.Module | None, ca
             sent = Sent(everyone, own={"model": stacked})
             return engine.train(experiment.method.train, sent, everyone, run.reached + 1, keep=False).upload["model"]
 
-        if "global" in run.models:
-            models[COMMON] = tree.mapped(torch.clone, tree.repeated(run.models["global"], federation.n))
+        if "global" in stored:
+            models[COMMON] = tree.mapped(torch.clone, tree.repeated(stored["global"], federation.n))
             models[TUNED] = tuned(models[COMMON])
-        if "personal" in run.models:
-            mean, kin = kin_of(engine, run.models["personal"], everyone, part)
+        if "personal" in stored:
+            mean, kin = kin_of(engine, stored["personal"], everyone, part)
             models[KIN if part is None else MIXED] = tuned(mean) if part is None else mean
         how = {MIXED: part}
         return Tried(
@@ -164,7 +165,9 @@ def tried_options(run: Run, federation: Federation, module: nn.Module | None, ca
 def lonely(run: Run, method: Method, federation: Federation, module: nn.Module | None) -> Experiment:
     """Return the experiment in which a site trains alone, as long and with the steps and the network of a run."""
     known = {name: value for name, value in run.experiment.items() if name != "resolved"}
-    plain = Experiment.from_json(known | {"data": {}, "score": ["post"], "rounds": max(1, run.reached)})
+    device = known["device"] if torch.cuda.is_available() else "cpu"
+    changed = {"data": {}, "score": ["post"], "rounds": max(1, run.reached), "device": device}
+    plain = Experiment.from_json(known | changed)
     experiment = replace(plain, method=alone(method), data=federation, evaluate_every=plain.rounds, chunk=None)
     return experiment if module is None else replace(experiment, model=module)
 

@@ -98,9 +98,9 @@ def again(run: Run, client: int, module: nn.Module | None = None) -> Model:
     same = fingerprint(federation) == then["fingerprint"]
     require(same, f"The data are not those that {where} was trained on, so its fine-tuned models cannot be made again.")
     known = {entry.name: stored[entry.name] for entry in fields(Experiment) if entry.name in stored}
-    experiment = replace(Experiment.from_json(known | {"data": {}}), data=federation)
+    experiment = replace(Experiment.from_json(known | {"data": {}, "device": "cpu"}), data=federation)
     experiment = replace(experiment, model=experiment.model if module is None else module)
-    experiment = replace(experiment, chunk=then["chunk"], threads=then["threads"])
+    experiment = replace(experiment, chunk=then.get("chunk"), threads=then.get("threads"))
     setup, method = set_up(experiment, federation), experiment.method
     found = load_checkpoint(run.files, list(setup.task.model))
     if found is None or found.state.round != run.reached:
