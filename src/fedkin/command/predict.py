@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedkin.command.app import app
-from fedkin.command.export import Client, Folder, MethodName, Seed, say
+from fedkin.command.export import Folder, MethodName, Seed, say
 from fedkin.errors import require
 
 
@@ -17,7 +17,7 @@ from fedkin.errors import require
 def predict(
     folder: Folder,
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="Rows to predict; .npz or .pt with x for arrays.")],
-    client: Client = None,
+    client: Annotated[str | None, typer.Option(help="Whose model judges all rows. [that of each row's site]")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="CSV file to write. [standard output]")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Write the columns of the table too.")] = False,
     method: MethodName = None,

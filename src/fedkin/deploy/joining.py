@@ -166,7 +166,7 @@ def lonely(run: Run, method: Method, federation: Federation, module: nn.Module |
     """Return the experiment in which a site trains alone, as long and with the steps and the network of a run."""
     known = {name: value for name, value in run.experiment.items() if name != "resolved"}
     device = known["device"] if torch.cuda.is_available() else "cpu"
-    changed = {"data": {}, "score": ["post"], "rounds": max(1, run.reached), "device": device}
+    changed: dict[str, Any] = {"data": {}, "score": ["post"], "rounds": max(1, run.reached), "device": device}
     plain = Experiment.from_json(known | changed)
     experiment = replace(plain, method=alone(method), data=federation, evaluate_every=plain.rounds, chunk=None)
     return experiment if module is None else replace(experiment, model=module)
