@@ -134,6 +134,26 @@ def test_what_cannot_join_says_why(fedavg: fk.Run, local: fk.Run, patients: pd.D
         fk.join(local, site(1, 1.0), "new", test=1)
 
 
+def test_passes_are_chosen_within_the_training_rows(ditto: fk.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedkin.deploy import tuning
+    from fedkin.deploy.new_site import as_federation, new_site
+
+    whole = as_federation(ditto, new_site(ditto, site(90, -1.0, 40), "new"), 0.25, 3)
+    within = tuning.inner(whole)
+    for k in range(3):
+        assert sorted([*within.train[k].tolist(), *within.test[k].tolist()]) == sorted(whole.train[k].tolist())
+        assert len(within.test[k]) == 8
+    chosen = fk.join(ditto, site(90, -1.0, 40), "new", splits=4).scores
+    by_number = []
+    for count in tuning.PASSES[:5]:
+        with monkeypatch.context() as patch:
+            patch.setattr(tuning, "PASSES", (count,))
+            by_number.append(fk.join(ditto, site(90, -1.0, 40), "new", splits=4).scores)
+    assert len({scores[TUNED] for scores in by_number}) > 1
+    assert chosen[TUNED] > by_number[0][TUNED], "one pass is too little for a site unlike the mean of all"
+    assert all(scores[ALONE] == chosen[ALONE] for scores in by_number)
+
+
 def test_two_networks_in_one_are_averaged_but_not_trained(federation: fk.Federation, tmp_path: Path) -> None:
     from dataclasses import replace
 

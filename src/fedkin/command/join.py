@@ -85,4 +85,6 @@ class Rounds(Callback):
         self.bar.stop()
 
     def recorded(self, record: Record) -> None:
-        self.bar.update(self.task, completed=record.round, total=record.rounds)
+        done = record.round == record.rounds
+        now = "The stored models are tried" if done else "The new site trains alone"
+        self.bar.update(self.task, completed=record.round, total=record.rounds, description=now)

@@ -21,8 +21,8 @@ from fedkin.core.tree import Model
 from fedkin.data.federation import Federation
 from fedkin.data.seeds import keyed_generator
 from fedkin.deploy.new_site import as_federation, new_site
+from fedkin.deploy.tuning import per_row, tuning
 from fedkin.engines.engine import Engine
-from fedkin.messages import Sent
 from fedkin.methods.local import alone
 from fedkin.parts import Method, Train
 from fedkin.runs.callback import Callback
@@ -30,7 +30,6 @@ from fedkin.runs.experiment import Experiment
 from fedkin.runs.part_json import from_json
 from fedkin.runs.run import Run
 from fedkin.runs.session import run as play
-from fedkin.runs.setup import engine_of, set_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,10 +101,10 @@ def join(
     """Return what a site that was not in a run gains by the run's models over training alone.
 
     The site's rows are divided into train and test `splits` times. On each split it trains alone, with the steps and
-    the rounds of the run's clients; takes the common model as it is; fine-tunes it by one local pass; and takes the
-    mean of its kin's models, which are chosen on its training rows, and fine-tunes that. Its test rows do nothing but
-    judge. `rows` is a table with the columns that the run was trained on, or arrays (x, y). `callbacks` are told of the
-    rounds in which the site trains alone.
+    the rounds of the run's clients; takes the common model as it is; fine-tunes it by local passes; and takes the mean
+    of its kin's models and fine-tunes that. Its kin and the number of passes are chosen on its training rows. Its test
+    rows do nothing but judge. `rows` is a table with the columns that the run was trained on, or arrays (x, y).
+    `callbacks` are told of the rounds in which the site trains alone.
     """
     site = new_site(run, rows, name)
     federation = as_federation(run, site, test, splits)
@@ -144,22 +143,18 @@ def tried_options(run: Run, federation: Federation, module: nn.Module | None, ca
     kin = np.zeros((federation.n, run.n), dtype=bool)
     stored = {kind: tree.mapped(lambda value: value.to(experiment.device), found) for kind, found in run.models.items()}
     part = method.train if method.train.predicts_itself else None  # of a model that is more than one network
-    with engine_of(experiment, federation, set_up(experiment, federation)) as engine:
-
-        def tuned(stacked: Model) -> Model:
-            sent = Sent(everyone, own={"model": stacked})
-            return engine.train(experiment.method.train, sent, everyone, run.reached + 1, keep=False).upload["model"]
-
+    with tuning(experiment, federation, run.reached + 1) as tuned:
         if "global" in stored:
             models[COMMON] = tree.mapped(torch.clone, tree.repeated(stored["global"], federation.n))
             models[TUNED] = tuned(models[COMMON])
         if "personal" in stored:
-            mean, kin = kin_of(engine, stored["personal"], everyone, part)
+            mean, kin = kin_of(tuned.whole, stored["personal"], everyone, part)
             models[KIN if part is None else MIXED] = tuned(mean) if part is None else mean
-        how = {MIXED: part}
-        return Tried(
-            {name: engine.outputs(model, everyone, "test", how.get(name)) for name, model in models.items()}, kin
-        )
+        outputs = {
+            name: tuned.whole.outputs(model, everyone, "test", part if name == MIXED else None)
+            for name, model in models.items()
+        }
+    return Tried(outputs, kin)
 
 
 def lonely(run: Run, method: Method, federation: Federation, module: nn.Module | None) -> Experiment:
@@ -199,11 +194,6 @@ def kin_of(engine: Engine, stored: Model, ids: Tensor, part: Train | None) -> tu
         mean = tree.mapped(lambda new, old, better=better: torch.where(per_row(better, new), new, old), tried, mean)
         lowest = torch.where(better, loss, lowest)
     return mean, chosen.numpy()
-
-
-def per_row(values: Tensor, like: Tensor) -> Tensor:
-    """Return a value for each row in a shape that spreads over the rows of another tensor."""
-    return values.reshape(-1, *[1] * (like.dim() - 1))
 
 
 def tested_on(federation: Federation, rows: int, outputs: dict[str, Tensor]) -> Tested:
