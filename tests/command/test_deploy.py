@@ -61,6 +61,10 @@ def test_predict_prints_or_writes_a_table(fedkin, place: Path) -> None:
     assert "judged by the common model: Hospital 12" in new.err
     none = fedkin("predict", str(place / "out"), str(place / "new.csv"), "--method", "fedmcsa")
     assert none.code == 2
+    pd.read_csv(place / "three.csv").drop(columns=["ward", "age"]).to_csv("less.csv", index=False)
+    less = fedkin("predict", str(place / "out"), "less.csv", "--method", "fedavg")
+    assert less.code == 2
+    assert less.err.startswith("fedkin: The table lacks the column age, ward;")
     missing = fedkin("predict", str(place / "out"), "nothing.csv")
     assert (missing.code, missing.err) == (2, "fedkin: There is no file nothing.csv.\n")
 

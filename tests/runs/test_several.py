@@ -37,6 +37,15 @@ def test_tables_of_several_runs_say_the_seed(compared: fk.Comparison) -> None:
     assert "split" not in rounds
 
 
+def test_tables_of_several_splits_say_the_split(tmp_path: Path) -> None:
+    data = fk.Data("digits", clients=3)
+    made = fk.compare(["fedavg"], data, rounds=1, seeds=1, splits=2, folder=tmp_path / "out")
+    runs = fk.load(made.folder / "fedavg")
+    assert runs.clients()["split"].tolist() == [0] * 3 + [1] * 3
+    assert runs.rounds().columns[:2].tolist() == ["seed", "split"]
+    assert [run.split for run in runs] == [0, 1]
+
+
 def test_load_gives_what_the_folder_holds(compared: fk.Comparison) -> None:
     assert isinstance(fk.load(compared.folder), fk.Comparison)
     assert isinstance(fk.load(compared.folder / "fedavg"), fk.Runs)
