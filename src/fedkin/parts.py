@@ -218,6 +218,10 @@ class Method(Part):
         """What the four parts need together."""
         return self.select.needs | self.train.needs | self.keep.needs | self.collaborate.needs
 
+    def cautions(self, task: Task) -> list[str]:
+        """What a user should know before a run, one sentence each."""
+        return [*self.select.cautions(task), *self.collaborate.cautions(task, self.select.share(task))]
+
     @property
     def judged(self) -> str:
         """The kind of score that says what the method is good for: `post`, each client's own model, unless that model

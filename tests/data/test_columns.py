@@ -91,8 +91,9 @@ class TestIds:
 
 class TestValues:
     def test_text(self) -> None:
-        mixed = pd.Series([1.0, 2, "a ", None, np.nan, "?", True, pd.NaT], dtype=object)
-        assert texts(mixed).tolist() == ["1", "2", "a", None, None, None, "True", None]
+        mixed = pd.Series([1.0, 2, "a ", None, np.nan, "?", pd.NaT, [3]], dtype=object)
+        assert texts(mixed).tolist() == ["1", "2", "a", None, None, None, None, "[3]"]
+        assert texts(pd.Series([True, False])).tolist() == ["True", "False"]
 
     def test_numbers(self) -> None:
         found = numbers(pd.Series(["1", " 2.5", "true", "x", None, "inf", "1e3"], dtype=object))

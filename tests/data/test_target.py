@@ -50,7 +50,9 @@ def test_many_whole_numbers_ask_which_is_meant() -> None:
     assert read_target(many, "it", "regress").task == "regress"
     assert read_target(many, "it", "classify").classes == 21
     assert read_target(few, "it").classes == 20
-    assert read_target(np.repeat(many, 20), "it").classes == 21  # a twentieth of the rows: classes
+    assert read_target(np.repeat(many, 20), "it").classes == 21  # class numbers, each in many rows
+    with pytest.raises(BadInput, match="61 different whole numbers in 6,100 rows"):
+        read_target(np.repeat(np.arange(20, 81), 100), "it")  # ages
 
 
 def numbers(tmp_path: Path, **more: object) -> tuple[pd.DataFrame, Federation]:

@@ -12,9 +12,9 @@ from fedkin import metrics
 from fedkin.answers import bootstrap
 from fedkin.answers.audit import Opinions, Telling
 from fedkin.answers.bootstrap import Gain
+from fedkin.answers.held_out import held_out_at, with_predictions
 from fedkin.answers.kin import kin_of, mean_weights
 from fedkin.answers.site import JOIN, Answer, decided
-from fedkin.answers.tested import sites_tested
 from fedkin.data.seeds import keyed_generator
 from fedkin.runs.run import Repetition, Run
 
@@ -67,9 +67,10 @@ def by_rows(
     """Return the gains of every site by bootstrap; None where predictions were not kept."""
     needed = {name: dict(runs[name]) for name in {*against, *against.values()}}
     in_order = {name: needed[name] for name in runs if name in needed}
-    sites = sites_tested(in_order)
-    if sites is None:
+    stored = with_predictions(in_order)
+    if stored is None:
         return None
+    sites = [held_out_at(name, stored) for name in names]
     count, sign = bootstrap.replicates(sites), 1 if metrics.METRICS[metric].higher_is_better else -1
     found = []
     for done, site in enumerate(sites, 1):

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedkin import metrics
-from fedkin.answers.tested import Tested
+from fedkin.answers.held_out import HeldOut
 
 LEVEL = 0.95  # of the intervals: all methods of a site are covered together in this share of cases
 NORMAL = 1.959964  # the normal quantile of that level, two-sided
 REPLICATES = 2000
 FEWEST = 400  # replicates, however many sites there are
-WORK = 2e9  # replicates times distinct rows times runs that all sites together may take
+WORK = 5e9  # replicates times distinct rows times runs that all sites together may take: a few seconds
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Gain:
         return (self.high - self.low) / 2
 
 
-def replicates(sites: list[Tested]) -> int:
+def replicates(sites: list[HeldOut]) -> int:
     """Return how many replicates these sites get, so that many sites take seconds and not minutes."""
-    runs = sum(len(site.outputs) * len(site.rows) * len(site.distinct) for site in sites)
-    return int(max(FEWEST, min(REPLICATES, WORK / max(1, runs * 8))))
+    work = sum(sum(map(len, site.outputs.values())) * len(site.rows) * len(site.distinct) for site in sites)
+    return int(max(FEWEST, min(REPLICATES, WORK / max(1, work))))
 
 
 def gains(
-    site: Tested, against: Mapping[str, str], metric: str, generator: np.random.Generator, count: int = REPLICATES
+    site: HeldOut, against: Mapping[str, str], metric: str, generator: np.random.Generator, count: int = REPLICATES
 ) -> dict[str, Gain]:
     """Return each method's gain over the Local it is compared with (`against`), with simultaneous intervals.
 
@@ -69,13 +69,19 @@ def gains(
     found = found[known]
     middle = np.nanmean(found, axis=(1, 2))  # (methods,)
     found = np.where(np.isfinite(found), found, middle[:, None, None])
-    drawn = generator.multinomial(rows, np.full(rows, 1 / rows), count).astype(np.float32)  # (b, rows)
+    drawn = counts(rows, count, generator)
     again = differences(site.values(metric, drawn))[:, known]
     again = np.where(np.isfinite(again), again, found)  # a draw without some class says nothing new
     deviation = again.mean((2, 3)) - middle  # (b, methods)
     for axis in (1, 2):  # seeds, splits
         deviation = deviation + drawn_again(found.mean(3 - axis), again.mean(4 - axis), generator)
     return intervals(names, middle, deviation, rows, metrics.METRICS[metric].percent)
+
+
+def counts(rows: int, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Return how often each row is drawn in every replicate."""  # (b, rows)
+    drawn = generator.integers(0, rows, (count, rows)) + rows * np.arange(count)[:, None]
+    return np.bincount(drawn.ravel(), minlength=count * rows).reshape(count, rows).astype(np.float32)
 
 
 def drawn_again(found: np.ndarray, again: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -136,7 +136,17 @@ class RunOptions(PlayOptions, DataOptions):
         option("Divisions into train and test that everything is repeated on, the same for all methods. [1]"),
     ] = None
     score: Annotated[
-        str | None, option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]")
+        str | None, option("Kinds of models to score, as in global,test: of post, global, recv, test. [all]")
+    ] = None
+    metric: Annotated[
+        str | None,
+        option(
+            "What decides who is better off: accuracy, balanced_accuracy, auc, f1, log_loss, calibration_error; for "
+            "numbers r2, rmse. All are recorded. [accuracy, or r2]"
+        ),
+    ] = None
+    class_weights: Annotated[
+        str | None, option("balanced: in training all classes of a client count the same. [none]")
     ] = None
     threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bar
 
 from fedkin.comparison.plan import Planned
+from fedkin.metrics import METRICS, default
 from fedkin.runs.callback import Callback, Record
 
 QUIET_SECONDS = 5.0  # between two plain lines of a run, at least ...
@@ -99,18 +100,18 @@ class RunProgress(Callback):
         self.bar: TaskID | None = None
         if progress.screen.is_terminal:
             self.bar = progress.bar.add_task(self.title, total=planned.experiment.rounds, seen="")
-        self.accuracy = ""
+        self.metric = planned.experiment.metric
+        self.scores = ""
         self.start = self.shown = self.began = time.monotonic()
         self.clients = self.first = self.before = 0
 
     def recorded(self, record: Record) -> bool:
         now, progress = time.monotonic(), self.progress
-        if record.accuracy:
-            self.accuracy = headline(record.accuracy)
+        self.scores = headline(record, self.metric) or self.scores
         if record.dropped:
             lost = f"{len(record.dropped)} uploads were not finite and count for nothing."
             progress.warn(f"{self.name}, round {record.round}: {lost}")
-        words = f"{self.accuracy} {self.speed(record, now):,.0f} clients/s"
+        words = f"{self.scores} {self.speed(record, now):,.0f} clients/s"
         if self.bar is not None:
             progress.bar.update(self.bar, completed=record.round, seen=words)
         if progress.whole is not None:
@@ -136,11 +137,13 @@ class RunProgress(Callback):
         return record.trained / max(now - self.start, 1e-9)
 
 
-def headline(accuracy: dict[str, dict[str, float | None]]) -> str:
-    """Return the accuracies that a person looks at, labelled."""
+def headline(record: Record, metric: str | None) -> str:
+    """Return the scores that a person looks at, labelled; nothing where the round was not scored."""
+    name = metric or (default("classify") if record.accuracy else default("regress"))
     shown = [
         f"{kind} {values['micro']:.3f}"
-        for kind, values in accuracy.items()
+        for kind, values in record.measured(name).items()
         if "/" not in kind and values["micro"] is not None
     ]
-    return "micro " + ", ".join(shown) if shown else ""
+    said = "" if name == "accuracy" else f"{METRICS[name].label}, "
+    return f"{said}micro " + ", ".join(shown) if shown else ""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from fedkin.answers.answer import answers, silent
@@ -32,12 +33,15 @@ from fedkin.methods import named
 from fedkin.parts import Method
 from fedkin.presets import PRESETS
 from fedkin.presets.outcome import outcome
-from fedkin.runs import files, statistics
+from fedkin.runs import files
 from fedkin.runs.callback import Callback, Callbacks
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
+from fedkin.runs.imbalance import one_sided
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
+from fedkin.runs.setup import set_up
+from fedkin.runs.statistics import deciding
 from fedkin.runs.verdict import LOCAL, compared_with, uneven, verdict
 
 
@@ -54,6 +58,8 @@ def compare(
     jobs: int = 1,
     evaluate_every: int | None = None,
     score: Sequence[str] | None = None,
+    metric: str | None = None,
+    class_weights: str | None = None,
     engine: str = "stacked",
     threads: int | None = None,
     device: str = "cpu",
@@ -82,7 +88,7 @@ def compare(
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
     like = Experiment(chosen[0], Data() if data is None else Data(data) if isinstance(data, str) else data, model)
     like = replace(like, rounds=rounds, engine=engine, evaluate_every=evaluate_every, threads=threads, device=device)
-    like = replace(like, score=None if score is None else tuple(score))
+    like = replace(like, score=None if score is None else tuple(score), metric=metric, class_weights=class_weights)
     temporary = Temporary() if folder is None else None
     place = Path(folder or "") if temporary is None else temporary.path
     loaded = Loaded()
@@ -142,17 +148,39 @@ def carry_out(
     telling: Telling = silent,
 ) -> Comparison | None:
     """Play a plan to its end and summarise it; returns None if it was stopped on the way."""
-    path = plan.folder.path
+    path, warn = plan.folder.path, once(warn)
     path.mkdir(parents=True, exist_ok=True)
     with files.locked(path):
         new = resume or not plan.folder.has_plan
         require(new, f"Another command was at work in {path} just now; choose another --out, or add --resume.")
         plan.write()
-        for sentence in uneven(plan.methods):
+        for sentence in [*uneven(plan.methods), *cautions(plan, loaded)]:
             warn(sentence)
         options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}
         done = play_side_by_side(plan.runs, plan.jobs, loaded, **options)
         return concluded(plan, temporary, telling, loaded) if done else None
+
+
+def once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that says each sentence once, however many runs say it."""
+    said: set[str] = set()
+
+    def warned(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            warn(sentence)
+
+    return warned
+
+
+def cautions(plan: Plan, loaded: Loaded) -> list[str]:
+    """Return what a user should know of the methods before the first run; nothing where all runs are done."""
+    first: dict[str, Experiment] = {}
+    for one in plan.runs:
+        if not one.done:
+            first.setdefault(one.experiment.method.name, one.experiment)
+    setups = {name: set_up(experiment, loaded(experiment)) for name, experiment in first.items()}
+    return [sentence for name, one in first.items() for sentence in one.method.cautions(setups[name].task)]
 
 
 def opinions_on(plan: Plan, runs: Runs, loaded: Loaded | None, telling: Telling) -> Opinions | None:
@@ -172,7 +200,8 @@ def concluded(
     """Write the summaries above the runs: of each method over its seeds and splits, and of all methods."""
     runs: Runs = {}
     for one in plan.runs:
-        run = Run(one.folder.path, one.experiment.rounds, one.experiment.seed, temporary=temporary)
+        asked = one.experiment
+        run = Run(one.folder.path, asked.rounds, asked.seed, temporary=temporary, metric=asked.metric)
         runs.setdefault(one.experiment.method.name, Repetitions())[run.repetition] = run
     methods = over_seeds(runs)
     for name, found in methods.items():
@@ -183,9 +212,11 @@ def concluded(
         against = {
             name: verdict(gains_over_local(runs, name, local), [key.seed for key in runs[name]]) | {"against": local}
             for name, local in compared_with(plan.methods).items()
-            if all("post" in statistics.deciding(methods[one]) for one in (name, local))
+            if all("post" in deciding(methods[one]) for one in (name, local))
         }
-        summary = {"methods": methods, "against_local": against, "cautions": uneven(plan.methods)}
+        first = next(iter(next(iter(runs.values())).values()))
+        said = [*uneven(plan.methods), *flattered(first)]
+        summary = {"metric": first.metric, "methods": methods, "against_local": against, "cautions": said}
         if against:
             compared = {name: found["against"] for name, found in against.items()}
             summary["sites"] = answers(runs, compared, telling, opinions_on(plan, runs, loaded, telling))
@@ -194,3 +225,9 @@ def concluded(
         summary = summary | {"preset": outcome(PRESETS[plan.preset], rows)}
     plan.folder.write_summary(summary)
     return Comparison(plan.folder.path, runs, methods, summary, temporary)
+
+
+def flattered(run: Run) -> list[str]:
+    """Return a sentence if accuracy decides and flatters, because one class outweighs the others."""
+    about = run.about_clients
+    return one_sided(np.array(about.get("labels", [])), about["names"], run.labels, run.experiment.get("metric"))

@@ -35,6 +35,8 @@ ID = re.compile(
     r"(^|[\W_])(id|ids|nr|no|num|number|key|uuid|guid|index|idx|mrn|pid)($|[\W_])|[a-z]I[Dd]$|^unnamed", re.I
 )
 
+COMMAS = "look like numbers with decimal commas, which are to be written with points"
+
 Kind = Literal["number", "date", "category", "left out"]
 
 
@@ -69,18 +71,18 @@ def decided(column: pd.Series, site: np.ndarray, asked: bool) -> Column:
         words = "true or false, as 1 and 0" if pd.api.types.is_bool_dtype(column) else "number"
         return _checked_number(Column(name, "number", words), numbers(column), site, asked)
     known = texts(column)
-    if not any(text is not None for text in known):
+    present = np.array([text is not None for text in known], dtype=bool)
+    if not present.any():
         return Column(name, "left out", "left out, no values")
     if len(set(known)) == 1:
         return Column(name, "left out", "left out, constant")
     if isinstance(column.dtype, pd.CategoricalDtype):  # a number may be the code of a category
         return _checked_category(name, known)
-    meant = np.array([None if text is None or text.lower() in WORDS else text for text in known], dtype=object)
-    present = np.array([text is not None for text in meant])
-    value = numbers(pd.Series(meant, dtype=object))
-    read = ~np.isnan(value[present])
-    if present.any() and read.mean() >= MOST:
-        return _checked_number(_number_as_text(name, meant[present], read), value, site, asked)
+    value = numbers(column)
+    read = ~np.isnan(value)
+    meant = present & (read | ~np.array([text is not None and text.lower() in WORDS for text in known], dtype=bool))
+    if meant.any() and read[meant].mean() >= MOST:
+        return _checked_number(_number_as_text(name, known[meant], read[meant]), value, site, asked)
     if (format := date_format(known, MOST)) is not None:
         return _checked_date(name, format, dates(column, format))
     return _checked_category(name, known)
@@ -106,9 +108,11 @@ def _checked_number(column: Column, value: np.ndarray, site: np.ndarray, asked: 
 
 
 def _is_id(name: str, value: np.ndarray, site: np.ndarray) -> bool:
+    import pandas as pd
+
     if len(value) < ROWS or (value != np.rint(value)).any():
         return False
-    if len(np.unique(np.stack([site.astype(np.float64), value]), axis=1)[0]) < len(value):
+    if pd.DataFrame({"site": site, "value": value}).duplicated().any():
         return False  # some site has a value twice
     if ID.search(name):
         return True
@@ -136,7 +140,7 @@ def _checked_category(name: str, known: np.ndarray) -> Column:
     present = [text for text in known if text is not None]
     different = len(set(present))
     commas = has_decimal_commas(known, MOST)
-    note = "looks like numbers with decimal commas: write them with points" if commas else ""
+    note = COMMAS if commas else ""
     if different == len(present) and len(present) > 2:
         return Column(name, "left out", "left out, unique", note)
     if different > FEW and different > len(present) / 2:

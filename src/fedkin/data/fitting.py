@@ -71,7 +71,7 @@ def _features_of(column: Column, values: pd.Series, standardise: str) -> tuple[l
 
 def categories(present: Sequence[str]) -> tuple[list[str], int]:
     """The categories that get a feature of their own, sorted, and the number of rare ones."""
-    encoder = one_hot(len(present)).fit(np.array(present, dtype=object)[:, None])
+    encoder = one_hot(len(present)).fit(np.array(present, dtype=str)[:, None])
     rare = encoder.infrequent_categories_[0]
     few = set() if rare is None else set(rare)
     return [str(one) for one in encoder.categories_[0] if one not in few], len(few)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from fedkin.data.columns import COMMAS
 from fedkin.data.federation import Federation
 from fedkin.data.fitting import fit_features
 from fedkin.data.preparation import Preparation, encoded, scaled
@@ -63,7 +64,9 @@ def _used_columns(table: Table, data: Data) -> list[str]:
     have = [str(name) for name in table.frame.columns]
     for option, names in (("features", data.features), ("drop", data.drop)):
         for name in names or ():
-            require(name != table.target, f"'{option}' names '{name}', which is the column to predict; leave it out.")
+            role = "is the column to predict" if name == table.target else "says whose a row is"
+            other = name in table.columns and name not in have
+            require(not other, f"'{option}' (--{option}) names '{name}', which {role} and is no feature; leave it out.")
             if name not in have:
                 raise BadInput(f"{unknown('column', name, have)} It is named by '{option}' (--{option}).")
     used = [name for name in have if data.features is None or name in data.features]
@@ -120,9 +123,7 @@ def _all_columns(preparation: Preparation, federation: Federation, table: Table,
 def _samples(preparation: Preparation, federation: Federation, table: Table) -> tuple[np.ndarray, torch.Tensor]:
     """x and y of all rows: those of a site by its own numbers, those of no site by the numbers of all."""
     features = encoded(preparation, table.frame)
-    x = scaled(features, preparation["all"])
-    y = federation.y.double()
-    y = (y - preparation["all"]["target_shift"]) / preparation["all"]["target_scale"]
+    x, y = np.empty(features.shape, dtype=np.float32), federation.y.double()
     lists = [index.lists() for index in (federation.train, federation.validation, federation.test) if index is not None]
     taken = torch.cat([rows for of_split in lists for rows in of_split])
     shared = len(torch.unique(taken)) < len(taken)
@@ -130,18 +131,25 @@ def _samples(preparation: Preparation, federation: Federation, table: Table) -> 
         not shared or preparation["standardise"] != "site",
         "In this partition clients share rows, so a row has no site of its own; say --standardise all or none.",
     )
-    for place, name in enumerate(federation.names):
-        fitted = preparation["sites"][name]
-        rows = torch.cat([of_split[place] for of_split in lists])
-        x[rows.numpy()] = scaled(features[rows.numpy()], fitted)
-        y[rows] = (federation.y[rows].double() - fitted["target_shift"]) / fitted["target_scale"]
+    of_sites = [torch.cat([of_split[place] for of_split in lists]) for place in range(federation.n)]
+    others = torch.ones(len(y), dtype=torch.bool)
+    others[taken] = False
+    fitted = [*(preparation["sites"][name] for name in federation.names), preparation["all"]]
+    for rows, numbers in zip([*of_sites, others.nonzero().flatten()], fitted, strict=True):
+        x[rows.numpy()] = scaled(features[rows.numpy()], numbers)
+        y[rows] = (federation.y[rows].double() - numbers["target_shift"]) / numbers["target_scale"]
     return x, y.float() if federation.task == "regress" else federation.y
 
 
 def _notes(columns: list[dict[str, str]]) -> tuple[str, ...]:
-    """A sentence that names the columns that were left out unasked, and why."""
+    """A sentence that names the columns that were left out unasked, or that look wrong, and why."""
     out = [column for column in columns if column["kind"] == "left out" and "--" not in column["said"]]
-    if not out:
-        return ()
-    listed = "; ".join(f"{column['name']} ({column['said'].removeprefix('left out, ')})" for column in out)
-    return (f"Columns that are left out: {listed}.",)
+    odd = [column for column in columns if column["kind"] == "category" and COMMAS in column["said"]]
+    notes = []
+    if out:
+        listed = "; ".join(f"{column['name']} ({column['said'].removeprefix('left out, ')})" for column in out)
+        notes.append(f"Columns that are left out: {listed}.")
+    if odd:
+        listed = ", ".join(column["name"] for column in odd)
+        notes.append(f"Columns that are categories but {COMMAS}: {listed}.")
+    return tuple(notes)

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from fedkin.data.federation import Task
-from fedkin.errors import BadInput, require
+from fedkin.errors import require
 
 LARGEST = 1000  # whole numbers from 0 up to below this are class numbers; larger ones are names of classes
-MANY, SHARE = 20, 0.05  # more different whole numbers than this, and than this share of the rows, may be a quantity
+MANY, SHARE = (
+    20,
+    0.05,
+)  # more whole numbers than this may be a quantity, unless they are 0, 1, 2, ..., each in many rows
 
 
 @dataclass(frozen=True)
@@ -52,24 +55,29 @@ def read_target(values: np.ndarray, where: str, task: str | None = None) -> Targ
         require(numeric, f"{where} has text such as '{values[0]}', which is no number to regress; say --task classify.")
         return Target(values.astype(np.float64), "regress", [])
     names, y = np.unique(values, return_inverse=True)
-    _check_number_of_classes(len(names), len(values), where, task, numeric)
+    if task is None:
+        _check_number_of_classes(names, len(values), where, numeric)
     if numeric and names[0] == 0 and names[-1] < LARGEST:
         return Target(values.astype(np.int64), "classify", list(range(int(names[-1]) + 1)))
     listed = names.tolist()
     return Target(y.reshape(-1).astype(np.int64), "classify", listed, tuple(str(name) for name in listed))
 
 
-def _check_number_of_classes(classes: int, rows: int, where: str, task: str | None, numeric: bool) -> None:
-    """Refuse classes that are too many to be meant, unless the user says that they are."""
-    if task == "classify" or classes <= MANY or classes <= SHARE * rows:
+def _check_number_of_classes(names: np.ndarray, rows: int, where: str, numeric: bool) -> None:
+    """Refuse values that are too many to be taken for classes, since the user has not said that they are."""
+    classes = len(names)
+    if classes <= MANY:
         return
     if numeric:
-        raise BadInput(
+        numbered = names[0] == 0 and names[-1] == classes - 1 and classes <= SHARE * rows
+        require(
+            numbered,
             f"{where} has {classes:,} different whole numbers in {rows:,} rows, which may be classes or a quantity; "
-            "say --task classify or --task regress (in Python, task=)."
+            "say --task classify or --task regress (in Python, task=).",
         )
-    require(
-        classes <= rows / 2,
-        f"{where} has {classes:,} different texts in {rows:,} rows, which are hardly classes; choose another "
-        "--target-column, or say --task classify (in Python, task=).",
-    )
+    else:
+        require(
+            classes <= rows / 2,
+            f"{where} has {classes:,} different texts in {rows:,} rows, which are hardly classes; choose another "
+            "--target-column, or say --task classify (in Python, task=).",
+        )

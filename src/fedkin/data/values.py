@@ -25,7 +25,25 @@ _marks = {mark.lower() for mark in MARKS}
 
 def texts(column: pd.Series) -> np.ndarray:  # (rows,) object
     """The values as text without spaces around it, None where a value is missing. 2.0 is written '2'."""
-    return np.array([_text(value) for value in column.tolist()], dtype=object)
+    different, place = distinct_texts(column)
+    return np.asarray(different[place])
+
+
+def distinct_texts(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """The different values as text, (k,) object, some perhaps alike, and which of them each row has, (rows,).
+
+    A long column has few different values as a rule, so each of them is looked at once.
+    """
+    import pandas as pd
+
+    values = column.astype(object)
+    try:
+        place, different = pd.factorize(values, use_na_sentinel=False)
+    except TypeError:  # lists and the like, which are not hashable
+        place, different = pd.factorize(values.map(_text), use_na_sentinel=False)
+    read = np.empty(len(different), dtype=object)
+    read[:] = [_text(value) for value in different]
+    return read, place
 
 
 def _text(value: object) -> str | None:
@@ -44,9 +62,10 @@ def numbers(column: pd.Series) -> np.ndarray:  # (rows,) float64
     if pd.api.types.is_numeric_dtype(column):  # booleans are among these
         found = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
-        known = texts(column)
-        plain = [None if text is None else BOOLEANS.get(text.lower(), text) for text in known]
-        found = np.array(pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce"), dtype=np.float64)
+        different, place = distinct_texts(column)
+        plain = [None if text is None else BOOLEANS.get(text.lower(), text) for text in different]
+        read = np.array(pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce"), dtype=np.float64)
+        found = read[place]
     found[~np.isfinite(found)] = np.nan
     return found
 
@@ -58,8 +77,9 @@ def dates(column: pd.Series, format: str = "ISO8601") -> np.ndarray:  # (rows,) 
     if pd.api.types.is_datetime64_any_dtype(column):
         moments = pd.to_datetime(column, utc=True)
     else:
-        plain = pd.Series(texts(column), dtype=object)
-        moments = pd.to_datetime(plain, format=format, errors="coerce", utc=True)
+        different, place = distinct_texts(column)
+        plain = pd.Series(different, dtype=object)
+        moments = pd.to_datetime(plain, format=format, errors="coerce", utc=True).take(place)
     since = (moments - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds()
     return np.asarray(since.to_numpy(dtype=np.float64) / SECONDS)
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from fedkin import metrics
 from fedkin.answers.bootstrap import Gain, gains
+from fedkin.answers.held_out import HeldOut
 from fedkin.answers.sentences import amount, number, together
 from fedkin.answers.sentences import rows as rows_said
 from fedkin.answers.site import FEW, JOIN, Verdict, best_of, verdict_on
-from fedkin.answers.tested import Tested
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.data.federation import Federation
@@ -109,17 +109,17 @@ def join(
     site = new_site(run, rows, name)
     federation = as_federation(run, site, test, splits)
     tried = tried_options(run, federation, module, callbacks)
-    tested = tested_on(federation, len(site.y), tried.outputs)
+    held = held_out_on(federation, len(site.y), tried.outputs)
     options = [option for option in tried.outputs if option != ALONE]
-    found = gains(tested, dict.fromkeys(options, ALONE), run.metric, keyed_generator(0, "join", site.name))
+    found = gains(held, dict.fromkeys(options, ALONE), run.metric, keyed_generator(0, "join", site.name))
     shares = tried.kin.mean(0)
     order = [i for i in np.argsort(-shares, kind="stable") if shares[i] > 0]
     return Joined(
         site.name,
         run.metric,
-        len(tested.distinct),
+        len(held.distinct),
         splits,
-        tested.reached(run.metric),
+        held.reached(run.metric),
         found,
         {run.about_clients["names"][i]: float(shares[i]) for i in order},
     )
@@ -196,10 +196,10 @@ def kin_of(engine: Engine, stored: Model, ids: Tensor, part: Train | None) -> tu
     return mean, chosen.numpy()
 
 
-def tested_on(federation: Federation, rows: int, outputs: dict[str, Tensor]) -> Tested:
+def held_out_on(federation: Federation, rows: int, outputs: dict[str, Tensor]) -> HeldOut:
     """Return the outputs of each option on each split. A row of the site has the same number on every split."""
     lists, scale = federation.test.lists(), federation.target_scale
     sizes = [len(mine) for mine in lists]
     cut = {name: [[part.numpy() for part in out.split(sizes)]] for name, out in outputs.items()}
     unit = [1.0] * len(lists) if scale is None else scale.tolist()
-    return Tested([mine.numpy() % rows for mine in lists], [federation.y[mine].numpy() for mine in lists], cut, unit)
+    return HeldOut([mine.numpy() % rows for mine in lists], [federation.y[mine].numpy() for mine in lists], cut, unit)

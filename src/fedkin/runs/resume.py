@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from fedkin.data.spec import Data
 from fedkin.errors import BadInput, require
 from fedkin.runs import files
-from fedkin.runs.experiment import Experiment, fixed_fields
+from fedkin.runs.experiment import Experiment, data_from_json, fixed_fields
 from fedkin.runs.folder import RunFolder
 
 
@@ -58,18 +57,14 @@ def check(folder: RunFolder, experiment: Experiment, about: dict[str, Any], warn
 def check_same(stored: dict[str, Any], experiment: Experiment, what: str, advice: str) -> None:
     """Refuse an experiment that differs from the stored one in more than a free field."""
     asked = experiment.described()
-    stored = stored | {"data": with_defaults(stored["data"])} if "data" in stored else stored
+    if isinstance(stored.get("data"), dict) and "given" not in stored["data"]:
+        stored = stored | {"data": asdict(data_from_json(stored["data"]))}  # an older version did not know all fields
     for entry in fixed_fields():
         name = entry.name
         found = difference(stored.get(name, entry.default), asked[name], name)  # an older version did not know all
         if found:
             path, old, new = found
             raise BadInput(f"{what} ({path} is {old!r} there and {new!r} here); {advice}")
-
-
-def with_defaults(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a stored description of data with the defaults of fields that an older version did not know."""
-    return data if "given" in data else {entry.name: entry.default for entry in fields(Data)} | data
 
 
 def check_rounds(folder: Path, stored: int, experiment: Experiment) -> None:

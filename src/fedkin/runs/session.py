@@ -33,6 +33,7 @@ from fedkin.runs.experiment import Experiment
 from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History
+from fedkin.runs.imbalance import one_sided
 from fedkin.runs.recorder import Recorder, line
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
@@ -80,9 +81,11 @@ def run(
     about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
     if resume and place is not None:
         check(place, experiment, about, warn)
-    method, task = experiment.method, setup.task
-    for sentence in [*method.select.cautions(task), *method.collaborate.cautions(task, method.select.share(task))]:
+    for sentence in experiment.method.cautions(setup.task):
         warn(sentence)
+    if federation.task == "classify":
+        for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
+            warn(sentence)
     with (
         engine_of(asked, federation, setup, None if place is None else place.path) as engine,
         files.locked(place.path) if place else nullcontext(),

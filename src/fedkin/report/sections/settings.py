@@ -32,5 +32,6 @@ def columns(study: Study) -> str:
         f"<tr><td>{escape(name)}</td><td>{escape(said)}</td></tr>"
         for name, said in column_lines(preparation["columns"])
     )
-    head = "<tr><th>column</th><th>what it became</th></tr>"
-    return f"<details><summary>Columns of the table</summary><table>{head}{rows}</table></details>"
+    head = "<thead><tr><th>column</th><th>what it became</th></tr></thead>"
+    table = f'<div class="wide"><table>{head}<tbody>{rows}</tbody></table></div>'
+    return f"<details><summary>Columns of the table</summary>{table}</details>"

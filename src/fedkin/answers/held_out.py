@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fedkin import metrics
+from fedkin.errors import require
 from fedkin.runs.run import Repetition, Run
 
 
 @dataclass(frozen=True)
-class Tested:
+class HeldOut:
     """One site: its test rows on every split, and the outputs of every arm's model for them.
 
     `outputs[arm][k][s]` are those of seed number k on split number s. A row number is the same sample on every split.
@@ -22,7 +25,7 @@ class Tested:
     outputs: dict[str, list[list[np.ndarray]]]  # (r, classes) each
     scale: list[float]  # by split: what 1 in y is worth in the target's own unit
 
-    @property
+    @cached_property
     def distinct(self) -> np.ndarray:
         """The rows that are tested on any split, each once, ascending."""
         return np.unique(np.concatenate(self.rows))
@@ -63,31 +66,40 @@ def hits(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found
 
 
-def sites_tested(runs: dict[str, dict[Repetition, Run]]) -> list[Tested] | None:
-    """Return every site's test samples with the outputs of all runs; None where some run kept no predictions."""
-    stored = {name: {key: run.predictions for key, run in found.items()} for name, found in runs.items()}
-    if any(said is None for found in stored.values() for said in found.values()):
-        return None
-    first = next(iter(runs.values()))
-    seeds, splits = (list(dict.fromkeys(getattr(key, word) for key in first)) for word in ("seed", "split"))
-    kinds = {name: next(iter(found.values())).judged for name, found in runs.items()}
-    sites = []
-    for site in range(next(iter(first.values())).n):
-        outputs: dict[str, list[list[np.ndarray]]] = {}
-        rows: dict[int, np.ndarray] = {}
-        y: dict[int, np.ndarray] = {}
-        for name, found in stored.items():
-            outputs[name] = []
-            for seed in seeds:
-                each = []
-                for split in splits:
-                    said = found[Repetition(seed, split)] or {}
-                    own = said["client"] == site
-                    order = np.argsort(said["rows"][own], kind="stable")
-                    rows[split], y[split] = said["rows"][own][order], said["y"][own][order]
-                    each.append(said[kinds[name]][own][order])
-                outputs[name].append(each)
-        units = [first[Repetition(seeds[0], s)].about_clients.get("scale") for s in splits]
-        scale = [1.0 if unit is None else float(unit[site]) for unit in units]
-        sites.append(Tested([rows[s] for s in splits], [y[s] for s in splits], outputs, scale))
-    return sites
+Stored = dict[str, dict[Repetition, tuple[Run, dict[str, np.ndarray]]]]  # by arm: runs with their predictions
+
+
+def with_predictions(runs: Mapping[str, Mapping[Repetition, Run]]) -> Stored | None:
+    """Return all runs with the predictions that they kept; None where some run kept none."""
+    found: Stored = {}
+    for name, several in runs.items():
+        found[name] = {}
+        for key, run in several.items():
+            if run.predictions is None:
+                return None
+            found[name][key] = (run, run.predictions)
+    return found
+
+
+def held_out_at(site: str, stored: Stored) -> HeldOut:
+    """Return one site's test samples with the outputs of all runs. Arms may number the sites otherwise."""
+    keys = list(next(iter(stored.values())))
+    seeds, splits = (list(dict.fromkeys(getattr(key, word) for key in keys)) for word in ("seed", "split"))
+    rows: dict[int, np.ndarray] = {}
+    y: dict[int, np.ndarray] = {}
+    scale: dict[int, float] = {}
+    outputs: dict[str, list[list[np.ndarray]]] = {}
+    for name, several in stored.items():
+        outputs[name] = [[] for _ in seeds]
+        for k, seed in enumerate(seeds):
+            for split in splits:
+                run, said = several[Repetition(seed, split)]
+                number = run.number(site)
+                own = np.flatnonzero(said["client"] == number)
+                own = own[np.argsort(said["rows"][own], kind="stable")]
+                same = np.array_equal(rows.setdefault(split, said["rows"][own]), said["rows"][own])
+                require(same, f"The runs do not have the same test rows of {site}, so they cannot be compared.")
+                y[split] = said["y"][own]
+                scale[split] = float(run.about_clients.get("scale", {number: 1.0})[number])
+                outputs[name][k].append(said[run.judged][own])
+    return HeldOut([rows[s] for s in splits], [y[s] for s in splits], outputs, [scale[s] for s in splits])
