@@ -49,7 +49,9 @@ def test_tables_of_several_splits_say_the_split(tmp_path: Path) -> None:
 def test_load_gives_what_the_folder_holds(compared: fk.Comparison) -> None:
     assert isinstance(fk.load(compared.folder), fk.Comparison)
     assert isinstance(fk.load(compared.folder / "fedavg"), fk.Runs)
-    assert isinstance(fk.load(compared.folder / "fedavg" / "seed-2"), fk.Run)
+    one = fk.load(compared.folder / "fedavg" / "seed-2")
+    assert isinstance(one, fk.Run)
+    assert one.rounds()["round"].tolist() == [line["round"] for line in one.lines] == [1, 2, 3]
     with pytest.raises(fk.BadInput, match=r"holds 2 methods; use fk\.load, or load one of them: fedavg, local"):
         fk.load_run(compared.folder)
 

@@ -29,7 +29,7 @@ class Measures:
         raise NotImplementedError
 
     @property
-    def rounds(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[dict[str, Any]]:
         raise NotImplementedError
 
     @property
@@ -60,7 +60,7 @@ class Measures:
     @property
     def scored(self) -> list[dict[str, Any]]:
         """The rounds that were scored."""
-        return [line for line in self.rounds if statistics.is_scored(line)]
+        return [line for line in self.lines if statistics.is_scored(line)]
 
     def accuracy(self, kind: str) -> np.ndarray:
         """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64
@@ -96,7 +96,7 @@ class Measures:
 
     def rounds_to(self, target: float, kind: str = "global", average: str = "micro") -> int | None:
         """Return the first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
-        return statistics.rounds_to(target, statistics.every_round(self.rounds, kind, average))
+        return statistics.rounds_to(target, statistics.every_round(self.lines, kind, average))
 
     def cost_to(
         self, target: float, kind: str = "global", average: str = "micro", unit: Unit = "uploads"
@@ -108,6 +108,6 @@ class Measures:
         """
         names = ("uploads", "downloads", "bytes_up", "bytes_down")
         require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")
-        each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.rounds]
-        found = statistics.cost_to(target, statistics.every_round(self.rounds, kind, average), each)
+        each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.lines]
+        found = statistics.cost_to(target, statistics.every_round(self.lines, kind, average), each)
         return None if found is None else found + self.summary["cost"][unit] - sum(each)

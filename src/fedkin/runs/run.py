@@ -147,21 +147,21 @@ class Run(Measures):
         """What summary.json says of the whole run."""
         found = self.files.summary()
         counted = (
-            {"client_rounds": statistics.client_rounds(self.rounds)} if "client_rounds" not in found["cost"] else {}
+            {"client_rounds": statistics.client_rounds(self.lines)} if "client_rounds" not in found["cost"] else {}
         )
         found |= {"cost": counted | found["cost"]}  # older versions did not count client-rounds
         other = self.metric != found.get("metric", "accuracy")  # all metrics are there, and another one may decide now
-        return found | (statistics.decided(self.rounds, self.last(), self.metric) if other else {})
+        return found | (statistics.decided(self.lines, self.last(), self.metric) if other else {})
 
     @cached_property
-    def rounds(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[dict[str, Any]]:
         """What rounds.jsonl says: a dictionary for each round that was played."""
         return self.files.rounds() if self.files.has_rounds else []
 
     @property
     def reached(self) -> int:
         """The last round that was played; 0 before the first."""
-        return int(self.rounds[-1]["round"]) if self.rounds else 0
+        return int(self.lines[-1]["round"]) if self.lines else 0
 
     @cached_property
     def selected(self) -> list[np.ndarray]:
@@ -176,12 +176,12 @@ class Run(Measures):
         """
         stored = self.files.kept()
         found = None if stored is None else self.by_round(stored)
-        same = found is not None and [len(row) for row in found] == [line["selected"] for line in self.rounds]
+        same = found is not None and [len(row) for row in found] == [line["selected"] for line in self.lines]
         return found if same else None
 
     def by_round(self, values: np.ndarray) -> list[np.ndarray]:
         """Cut an array of one value for each selected client into rounds."""
-        ends = np.cumsum([line["selected"] for line in self.rounds], dtype=int)
+        ends = np.cumsum([line["selected"] for line in self.lines], dtype=int)
         return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []  # a killed run may have written more
 
     @cached_property
@@ -229,12 +229,12 @@ class Run(Measures):
         }
         return pd.DataFrame(table | self.accuracies | others | self.participation | truth)
 
-    def frame(self) -> pd.DataFrame:
-        """Return a table with a row for each round that was played; 'accuracy.post.macro' is what such a line has
-        there, missing where the round was not scored."""
+    def rounds(self) -> pd.DataFrame:
+        """Return a table with a row for each round that was played. The column 'accuracy.post.macro' is what a line of
+        rounds.jsonl has there, and missing where the round was not scored."""
         import pandas as pd
 
-        return pd.json_normalize(self.rounds)
+        return pd.json_normalize(self.lines)
 
     @cached_property
     def models(self) -> dict[str, Model]:

@@ -140,7 +140,7 @@ class Session:
             "about_clients": about_clients(self.federation) | {"names": list(self.federation.names)},
             "finished": finished,
             "summary": summary,
-            "rounds": self.history.lines,
+            "lines": self.history.lines,
             "measured": self.history.measured,
             "metric": self.metric,
             "participation": self.history.participation,

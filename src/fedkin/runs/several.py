@@ -60,7 +60,7 @@ class Runs(Sequence[Run]):
     def rounds(self) -> pd.DataFrame:
         """Return a table with a row for each run and round: its 'seed', its 'split' where there are several, and what
         the run recorded."""
-        return self.joined(Run.frame)
+        return self.joined(Run.rounds)
 
     def joined(self, table: Callable[[Run], pd.DataFrame]) -> pd.DataFrame:
         """Return the tables of all runs below each other, with columns in front that say which run a row is of."""
