@@ -310,4 +310,24 @@ ANSWERS = [
     Mutation("diagonal-as-neighbour", "(above - m) // 2", "above // 2", "collaborate -k neighbours or meet"),
 ]
 
-MUTATIONS = [*PARTS, *ENGINES, *RUNS, *METRICS, *ANSWERS]
+DEPLOY = [
+    Mutation("model-of-another", "tree.row(models, client - int(ids[0]))", "tree.row(models, 0)", "runs -k made_again"),
+    Mutation(
+        "kin-by-test-rows",
+        'loss = engine.score(tried, ids, "train", part)',
+        'loss = engine.score(tried, ids, "test", part)',
+        "deploy -k kin",
+    ),
+    Mutation("fitted-on-test-rows", "fit_site(how, encoded[train])", "fit_site(how, encoded)", "deploy -k prepared"),
+    Mutation(
+        "export-of-all-sites",
+        '{"sites": {client: how["sites"][client]}}',
+        '{"sites": how["sites"]}',
+        "deploy -k other_sites",
+    ),
+    Mutation(
+        "luckiest-seed", "key=lambda run: (run.method, run.seed", "key=lambda run: (run.method, -run.seed", "deploy"
+    ),
+]
+
+MUTATIONS = [*PARTS, *ENGINES, *RUNS, *METRICS, *ANSWERS, *DEPLOY]
