@@ -230,7 +230,9 @@ METRICS = [
     ),
     Mutation("auc-ties-lost", "mass.cumsum(2) - mass / 2", "mass.cumsum(2) - mass", MEASURED),
     Mutation("auc-own-pairs", "seen.truth.square() / 2", "0 * seen.truth", MEASURED),
-    Mutation("auc-saturates", "(out - out.flip(-1)).mT if two else seen.log_p.mT", "seen.log_p.exp().mT", MEASURED),
+    Mutation(
+        "auc-saturates", "if two else (seen.log_p / EQUAL).round().mT", "if False else seen.log_p.exp().mT", MEASURED
+    ),
     Mutation("f1-of-the-other-class", "each[:, 1] if", "each[:, 0] if", MEASURED),
     Mutation(
         "log-loss-infinite-forgotten",
@@ -308,4 +310,24 @@ ANSWERS = [
     Mutation("diagonal-as-neighbour", "(above - m) // 2", "above // 2", "collaborate -k neighbours or meet"),
 ]
 
-MUTATIONS = [*PARTS, *ENGINES, *RUNS, *METRICS, *ANSWERS]
+DEPLOY = [
+    Mutation("model-of-another", "tree.row(models, client - int(ids[0]))", "tree.row(models, 0)", "runs -k made_again"),
+    Mutation(
+        "kin-by-test-rows",
+        'loss = engine.score(tried, ids, "train", part)',
+        'loss = engine.score(tried, ids, "test", part)',
+        "deploy -k kin",
+    ),
+    Mutation("fitted-on-test-rows", "fit_site(how, encoded[train])", "fit_site(how, encoded)", "deploy -k prepared"),
+    Mutation(
+        "export-of-all-sites",
+        '{"sites": {client: how["sites"][client]}}',
+        '{"sites": how["sites"]}',
+        "deploy -k other_sites",
+    ),
+    Mutation(
+        "luckiest-seed", "key=lambda run: (run.method, run.seed", "key=lambda run: (run.method, -run.seed", "deploy"
+    ),
+]
+
+MUTATIONS = [*PARTS, *ENGINES, *RUNS, *METRICS, *ANSWERS, *DEPLOY]

@@ -40,7 +40,7 @@ class Entry:
     @property
     def drawn(self) -> Run | None:
         """The first seed that has played a round: pictures of single rounds show this one."""
-        return next((run for run in self.runs if run.rounds), None)
+        return next((run for run in self.runs if run.lines), None)
 
     def scores(self, kind: str, average: str) -> Values:
         """The metric that decides by round, of the finished seeds or, if there are none, of those begun. A round that
@@ -53,14 +53,14 @@ class Entry:
 
     def numbers(self, part: str, word: str) -> Values:
         """A number that a part writes down by round ('collaborate', 'self_weight'), of the same seeds and rounds."""
-        seeds = [[line for line in run.rounds if part in line] for run in self.done or self.runs]
+        seeds = [[line for line in run.lines if part in line] for run in self.done or self.runs]
         return in_common([{x["round"]: x[part][word] for x in s if word in x[part]} for s in seeds])
 
     @cached_property
     def selected(self) -> np.ndarray:
         """The share of rounds in which each client was selected, mean over finished seeds, or those begun."""  # (n,)
-        known = [run for run in self.done or self.runs if run.rounds]
-        mean: np.ndarray = np.mean([run.participation["selected"] / len(run.rounds) for run in known], axis=0)
+        known = [run for run in self.done or self.runs if run.lines]
+        mean: np.ndarray = np.mean([run.participation["selected"] / len(run.lines) for run in known], axis=0)
         return mean
 
 

@@ -22,7 +22,7 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
-from fedkin.evaluate import personal_models, predictions, score_models, score_received
+from fedkin.evaluate import blocks, personal_models, predictions, score_models, score_received
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
@@ -42,6 +42,7 @@ from fedkin.runs.setup import Setup, engine_of, set_up
 CHECKPOINT_SECONDS = 20.0
 PREDICTED = 2_000_000  # numbers up to which the predictions for the test samples are kept
 SNAPSHOTS = 100  # rounds of which pictures are kept
+STORED = 4_000_000  # numbers up to which fine-tuned models are stored when a run ends
 
 
 def run(
@@ -130,7 +131,7 @@ class Session:
             self.save(state)
         summary = self.history.summary(self.experiment, self.about, state.round, self.every, self.metric)
         models = self.final_models(state)
-        predicted = self.final_predictions(state) if finished else None
+        predicted = self.final_predictions(state, models) if finished else None
         if self.place is not None and finished:
             self.place.finish(tree.flat(models), predicted, summary)
         self.callbacks.ended(finished)
@@ -139,7 +140,7 @@ class Session:
             "about_clients": about_clients(self.federation) | {"names": list(self.federation.names)},
             "finished": finished,
             "summary": summary,
-            "rounds": self.history.lines,
+            "lines": self.history.lines,
             "measured": self.history.measured,
             "metric": self.metric,
             "participation": self.history.participation,
@@ -262,19 +263,26 @@ class Session:
         self.callbacks.saved(state.round)
 
     def final_models(self, state: State) -> dict[str, Model]:
+        """Return the common model, and the model by which each client is judged.
+
+        Models that clients do not hold themselves, the common model after a local pass, are left out where they are
+        many numbers; `judged.again` makes them when they are asked for.
+        """
         common = self.method.collaborate.model(state.collaborate)
         final = {} if common is None else {"global": common}
-        if not self.method.finetunes:
-            everyone = torch.arange(self.task.n)
-            final["personal"] = personal_models(self.method, self.task, self.engine, state, everyone)
+        numbers = self.task.n * tree.size([self.task.model])[0]
+        if not self.method.finetunes or ("post" in self.kinds and numbers <= STORED):
+            each = [personal_models(self.method, self.task, self.engine, state, ids) for ids in blocks(self.task)]
+            final["personal"] = tree.joined(each)
         return final
 
-    def final_predictions(self, state: State) -> dict[str, Tensor] | None:
+    def final_predictions(self, state: State, models: dict[str, Model]) -> dict[str, Tensor] | None:
         """Return what the final models say of every client's test samples; None where that is too much to keep."""
         test = self.federation.test
         if not 0 < len(test.rows) * self.federation.classes <= PREDICTED:
             return None
-        said = predictions(self.method, self.task, self.engine, state, self.kinds)
+        personal = models.get("personal")
+        said = predictions(self.method, self.task, self.engine, state, self.kinds, personal)
         client = torch.arange(self.task.n).repeat_interleave(test.sizes)
         return {"rows": test.rows, "client": client, "y": self.federation.y[test.rows]} | said if said else None
 
