@@ -197,7 +197,7 @@ RUNS = [
         '"seed-0" if split is None',
         "command comparison -k writes or gains",
     ),
-    Mutation("settings-of-others", "not several or has(m, path_of(s))", "True", "command -k settings"),
+    Mutation("settings-of-others", "if only_fitting and not has(part, path):", "if False:", "command -k settings"),
     Mutation(
         "local-of-another",
         "(-budgets[train], train != local().train, repr(train))",

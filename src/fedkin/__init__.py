@@ -2,13 +2,13 @@
 
 To run:                 Data, from_clients, load_data, Experiment, run, compare, methods
 To read what is stored: load, for any folder; load_run, load_comparison
-What comes back:        Run, Runs, Comparison; Callback and Record for whoever wants to be told of every round
+What comes back:        Run, Runs, Comparison; Callback and Record for whoever wants to be told of every round, track
 To use a model:         export, predict, join
 To write a part:        Select, Train, Keep, Collaborate, Descent, Needs, Gives, fields, tree
 What parts hand over:   Model, Message, Batch, Slot, Task, Sent, Reply, Kin, Work, Objective
 """
 
-from fedkin import collaborate, fields, keep, methods, select, train
+from fedkin import collaborate, fields, keep, methods, select, track, train
 from fedkin.comparison.compare import compare
 from fedkin.comparison.result import Comparison, load, load_comparison
 from fedkin.core import tree
@@ -68,6 +68,7 @@ __all__ = [
     "predict",
     "run",
     "select",
+    "track",
     "train",
     "tree",
 ]

@@ -25,11 +25,12 @@ from fedkin.errors import BadInput
 class Rule:
     """A condition on the value of one field, and the sentence for a value that does not meet it.
 
-    The sentence may use {field}, as 'train.eta', {name}, as 'eta', and {value}.
+    The sentence may use {field}, as 'train.eta', {name}, as 'eta', and {value}. `fits` says which values meet it.
     """
 
     test: Callable[[Any], object]
     sentence: str
+    fits: str = ""
 
     def holds(self, value: object) -> bool:
         """Whether the value meets the condition. A value that cannot be compared does not."""
@@ -39,12 +40,16 @@ class Rule:
             return False
 
 
-Positive = Annotated[float, Rule(lambda v: v > 0, "{field} must be positive, not {value}.")]
-NonNegative = Annotated[float, Rule(lambda v: v >= 0, "{field} cannot be negative, and is {value}.")]
-Share = Annotated[float, Rule(lambda v: 0 <= v <= 1, "{field} must be from 0 to 1, not {value}.")]
-Fraction = Annotated[float, Rule(lambda v: 0 < v <= 1, "{field} must be above 0 and at most 1, not {value}.")]
-BelowOne = Annotated[float, Rule(lambda v: 0 <= v < 1, "{field} must be at least 0 and below 1, not {value}.")]
-Count = Annotated[int, Rule(lambda v: v >= 1, "{field} must be at least 1, not {value}.")]
+Positive = Annotated[float, Rule(lambda v: v > 0, "{field} must be positive, not {value}.", "above 0")]
+NonNegative = Annotated[float, Rule(lambda v: v >= 0, "{field} cannot be negative, and is {value}.", "of at least 0")]
+Share = Annotated[float, Rule(lambda v: 0 <= v <= 1, "{field} must be from 0 to 1, not {value}.", "from 0 to 1")]
+Fraction = Annotated[
+    float, Rule(lambda v: 0 < v <= 1, "{field} must be above 0 and at most 1, not {value}.", "above 0 and at most 1")
+]
+BelowOne = Annotated[
+    float, Rule(lambda v: 0 <= v < 1, "{field} must be at least 0 and below 1, not {value}.", "from 0 to below 1")
+]
+Count = Annotated[int, Rule(lambda v: v >= 1, "{field} must be at least 1, not {value}.", "of at least 1")]
 
 
 @dataclass(frozen=True)

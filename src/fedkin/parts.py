@@ -165,13 +165,13 @@ class Collaborate(Part):
 class Method(Part):
     """Four parts, and who trains and receives. `trains="everyone"`: clients that were not selected train as well."""
 
-    name: str
-    select: Select
-    train: Train
-    keep: Keep
-    collaborate: Collaborate
-    trains: Who = "selected"
-    receives: Who = "selected"
+    name: str  # what the method is called, and its folder
+    select: Select  # who takes part this round?
+    train: Train  # what does a client do with what it receives?
+    keep: Keep  # whose update counts?
+    collaborate: Collaborate  # what does each client get back?
+    trains: Who = "selected"  # who trains in a round: the selected clients, or everyone
+    receives: Who = "selected"  # who is sent something: the selected clients, or everyone
 
     def __post_init__(self) -> None:
         folder = isinstance(self.name, str) and PurePath(self.name).name == self.name != ""

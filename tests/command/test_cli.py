@@ -198,6 +198,19 @@ BAD = {
 }
 
 
+BAD |= {
+    "two parts with one name of a field": (["run", "apfl@select=Attention", *QUICK, "--set", "alpha=1"], "write which"),
+    "a sweep in run": (["run", "fedprox@lam=1,2", *QUICK], "use fedkin compare"),
+    "an arm twice": (["compare", "fedavg", "fedavg", *QUICK], "same name, fedavg"),
+    "a module that is not there": (["compare", "nowhere:method", *QUICK], "no module 'nowhere'"),
+    "a folder of the system": (["run", "fedavg", *QUICK, "--out", "/proc/here"], "cannot be made"),
+    "a folder in a file": (["run", "fedavg", *QUICK, "--out", "/dev/null/here"], "cannot be made"),
+    "an unknown command": (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),
+    "a table of another kind": (["compare", "fedavg", *QUICK, "--export", "t.docx"], ".csv, .tex or .md"),
+    "an experiment of another kind": (["run", "fedavg", *QUICK, "--save", "e.yaml"], ".toml or .json"),
+}
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_sentence_and_exit_code_two_and_writes_nothing(fedkin, tmp_path: Path, name: str) -> None:
     words, expected = BAD[name]

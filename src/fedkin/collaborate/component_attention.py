@@ -23,9 +23,9 @@ class ComponentAttention(Mixing):
     `size_weighted` multiplies psi_{i,k,l} by n_k and normalises again, as the authors' code does (A-M12).
     """
 
-    sigma: NonNegative = 50.0
-    granularity: Granularity = "layer"
-    size_weighted: bool = False
+    sigma: NonNegative = 50.0  # how sharply attention prefers similar components; 0: the mean
+    granularity: Granularity = "layer"  # what a component is: a layer, a tensor or the whole model
+    size_weighted: bool = False  # whether attention is multiplied by the clients' numbers of samples
 
     def granular(self) -> Granularity:
         return self.granularity

@@ -22,10 +22,10 @@ class Control(Mean):
     the paper's eta_g.
     """
 
-    weights: Literal["size", "uniform"] = "uniform"
-    beta: Annotated[Positive, Rule(lambda v: v <= 2, "{field}, SCAFFOLD's eta_g, above 2 diverges; it is {value}.")] = (
-        1.0
-    )
+    weights: Literal["size", "uniform"] = "uniform"  # replies count alike; "size" is not SCAFFOLD's
+    beta: Annotated[
+        Positive, Rule(lambda v: v <= 2, "{field}, SCAFFOLD's eta_g, above 2 diverges; it is {value}.", "and at most 2")
+    ] = 1.0  # how far the server goes towards the mean: the paper's eta_g
 
     def init(self, task: Task) -> Slot:
         return super().init(task) | {"control": tree.zeros(task.model)}

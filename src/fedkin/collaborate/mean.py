@@ -34,8 +34,10 @@ class Mean(OneModel):
     beta is from pFedMe; with beta = 1 it is the plain mean. If no reply counts, the model stays as it is.
     """
 
-    weights: Literal["size", "uniform"] = "size"
-    beta: Positive = 1.0
+    weights: Literal["size", "uniform"] = (
+        "size"  # whether a reply counts by its client's number of samples, or all alike
+    )
+    beta: Positive = 1.0  # how far the server goes towards the mean; from pFedMe
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         weight = kept * reply.report["size"] if self.weights == "size" else kept

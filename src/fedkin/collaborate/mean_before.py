@@ -21,7 +21,9 @@ class MeanBefore(Mixing):
     """W_i = sum_k n_k theta_k / sum_k n_k over the selected clients k, the same for each of them (without the n_k if
     `weights_by="uniform"`). The common model is the mean that was sent last, before training."""
 
-    weights_by: Literal["size", "uniform"] = "size"
+    weights_by: Literal["size", "uniform"] = (
+        "size"  # whether a model counts by its client's number of samples, or all alike
+    )
 
     @property
     def gives(self) -> Gives:

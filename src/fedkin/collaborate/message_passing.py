@@ -22,8 +22,8 @@ class MessagePassing(Mixing):
     scaled so that they sum to one.
     """
 
-    alpha: Positive = 1.0
-    sigma: Positive = 1.0
+    alpha: Positive = 1.0  # how much of the others' models is taken
+    sigma: Positive = 1.0  # squared distances of models are divided by it: small means only near ones count
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
         x = distances(gram(stacked, list(stacked)))
@@ -37,8 +37,8 @@ class MessagePassing(Mixing):
 class HeuristicMessagePassing(Mixing):
     """xi_ii = self_weight,  xi_ij = (1 - xi_ii) softmax over j != i of sigma cos(w_i, w_j)."""
 
-    self_weight: Share = 0.1
-    sigma: NonNegative = 50.0
+    self_weight: Share = 0.1  # the weight of a client's own model in its mixture
+    sigma: NonNegative = 50.0  # how sharply similar models are preferred; 0: not at all
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
         cosine = cosines(gram(stacked, list(stacked)))

@@ -17,7 +17,9 @@ from fedkin.errors import require
 from fedkin.fields import Rule, Share
 from fedkin.messages import Reply, Sent, Slot, Task
 
-Quantile = Annotated[float, Rule(lambda v: 0 <= v <= 1, "{field} is a quantile from 0 to 1, or null, not {value}.")]
+Quantile = Annotated[
+    float, Rule(lambda v: 0 <= v <= 1, "{field} is a quantile from 0 to 1, or null, not {value}.", "from 0 to 1")
+]
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,16 @@ class SimilarityThreshold(Mixing):
     below 1, u_i <- (1 - alpha) w_i + alpha u_i (A-A5).
     """
 
-    p: Quantile | None = 0.9
-    pool: Literal["selected", "all"] = "selected"
-    similarity: Literal["model", "update"] = "model"
-    alpha: Share = 1.0
+    p: Quantile | None = (
+        0.9  # the quantile of all similarities that a neighbour must exceed; null: none, every one counts
+    )
+    pool: Literal["selected", "all"] = (
+        "selected"  # whose models are mixed: the selected clients', or all clients' last ones
+    )
+    similarity: Literal["model", "update"] = (
+        "model"  # whether models are compared, or how they have moved since the start
+    )
+    alpha: Share = 1.0  # how much of the mixture a client takes; its own model is the rest
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
         require(self.similarity == "model" or origin is not None, "Comparing updates needs the model they start from.")

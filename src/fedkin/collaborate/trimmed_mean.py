@@ -16,7 +16,10 @@ class TrimmedMean(OneModel):
     """Each number of the new model is the mean of that number over the n replies with a positive weight, without the
     b = floor(trim n) largest and the b smallest values; how large the weight is does not matter."""
 
-    trim: Annotated[float, Rule(lambda v: 0 <= v < 0.5, "{field} must be at least 0 and below 0.5, not {value}.")] = 0.1
+    trim: Annotated[
+        float,
+        Rule(lambda v: 0 <= v < 0.5, "{field} must be at least 0 and below 0.5, not {value}.", "from 0 to below 0.5"),
+    ] = 0.1  # the share of the values that is cut off at each end
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         counted = reply.only(kept > 0)

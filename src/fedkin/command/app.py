@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
+
+from fedkin.runs.facts import versions
 
 app = typer.Typer(
     name="fedkin",
-    help="Personalised federated learning in which each client learns from its kin.\n\n"
-    "Try: fedkin compare fedavg fedprox --data synthetic --rounds 200",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
+    suggest_commands=False,  # click does it by itself, and would do it again
 )
 data_app = typer.Typer(help="Look at datasets and how they are divided among clients.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+
+
+def say_version(asked: bool) -> None:
+    """Print the version and end, if that is asked for."""
+    if asked:
+        print(f"fedkin {versions()['fedkin']}")
+        raise typer.Exit
+
+
+@app.callback()
+def options_of_all(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", callback=say_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Personalised federated learning in which each client learns from its kin.
+
+    Try: fedkin compare fedavg fedprox --data synthetic --rounds 200
+    """
 
 
 class Unfinished(Exception):

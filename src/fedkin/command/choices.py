@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +11,37 @@ from rich.console import Console
 
 from fedkin.command.app import app, data_app
 from fedkin.command.columns import print_columns
+from fedkin.command.explanations import explain_method, explain_part
 from fedkin.command.lists import list_datasets, list_methods
 from fedkin.command.options import DataOptions, option, shared
+from fedkin.comparison.arms import read_arms
 from fedkin.data import Data
+from fedkin.errors import require
+from fedkin.parts import Method, Part
+
+PARTS = {label: kind for label, kind in Part.known.items() if kind is not Method and is_dataclass(kind)}
+
+Named = Annotated[
+    str | None, typer.Argument(metavar="[METHOD|PART]", help="A method, also as 'compare' takes it, or a part, as SGD.")
+]
 
 
 @app.command()
-def methods() -> None:
-    """List the methods and what they are made of."""
-    list_methods()
+def methods(name: Named = None) -> None:
+    """List the methods with all their defaults, or explain one: what it does, its parts, each field, its paper.
+
+    fedkin methods fedmcsa     explains a method, also one as 'compare' takes it
+
+    fedkin methods SGD         explains a part
+    """
+    if name is None:
+        list_methods()
+    elif name in PARTS:
+        explain_part(PARTS[name])
+    else:
+        several = read_arms([name])
+        require(len(several) == 1, f"'{name}' is several methods; ask for one of them.")
+        explain_method(several[0], name)
 
 
 @data_app.command("list")

@@ -14,7 +14,9 @@ from fedkin.command.app import Unfinished, app
 from fedkin.errors import BadInput
 from fedkin.runs import files
 
-WRITING = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")}
+WRITING = {
+    getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")
+}
 
 
 def main() -> None:

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from rich.console import Console
 from rich.table import Table
 
 from fedkin.data import datasets
+from fedkin.explain import shown
 from fedkin.methods import METHODS, named
-from fedkin.parts import Part
 from fedkin.presets import PRESETS
 
 WIDTH = 118  # columns a table has at least; a narrower terminal wraps its lines rather than losing numbers
 
 
 def list_methods() -> None:
-    """Print every method with its four parts."""
-    table = Table("method", "select", "train", "keep", "collaborate", box=None, pad_edge=False)
+    """Print every method with its four parts and all their fields."""
+    console = Console(width=max(WIDTH, Console().width), highlight=False)
     for name in METHODS:
         method = named(name)
-        parts = (method.select, method.train, method.keep, method.collaborate)
-        table.add_row(name, *(changed_fields(part) for part in parts))
-    console = Console(width=max(WIDTH, Console().width))
-    console.print(table)
-    console.print("Change a field with --set, as in: fedkin run fedavg --set train.eta=0.1 --set select.fraction=0.2")
-    console.print("or a whole part: fedkin run fedmcsa --set keep=Relevance --set keep.samples=2")
-
-
-def changed_fields(part: Part) -> str:
-    """Return a part's name with the fields that differ from its class's defaults."""
-    default = {f.name: f.default for f in fields(part)}  # type: ignore[arg-type]
-    inside = ", ".join(f"{name}={value}" for name, value in part.values().items() if value != default[name])
-    return f"{type(part).__name__}({inside})"
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for verb in ("select", "train", "keep", "collaborate"):
+            table.add_row(f"  {verb}", shown(getattr(method, verb)))
+        others = {"trains": method.trains, "receives": method.receives}
+        if set(others.values()) != {"selected"}:
+            table.add_row("", ", ".join(f"{who}={value}" for who, value in others.items()))
+        console.print(f"[bold]{name}[/bold]")
+        console.print(table)
+    console.print("\nOne method in words: fedkin methods fedmcsa")
+    console.print("Change a field: fedkin run fedavg --set train.eta=0.1, or only eta=0.1 where one part has it")
+    console.print("Change a whole part: fedkin run fedmcsa --set keep=Relevance --set keep.samples=2")
 
 
 def list_presets() -> None:

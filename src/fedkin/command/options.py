@@ -16,6 +16,23 @@ from fedkin.runs.experiment import Experiment
 T = TypeVar("T")
 
 
+GROUPS = {  # of --help, with the options in each
+    "Data": "data partition clients samples holdout test validation server_validation irrelevant data_seed splits "
+    "without",
+    "Own tables": "client_column target_column features drop standardise task",
+    "Training and scoring": "rounds seeds model settings evaluate_every metric class_weights heterogeneity score",
+    "Where and how": "out resume jobs engine threads chunk device save export export_clients track watch as_json",
+}
+
+
+def grouped(name: str, annotation: Any) -> Any:
+    """Put the option of this name into its group of --help, and return its annotation."""
+    group = next((group for group, names in GROUPS.items() if name in names.split()), None)
+    for info in getattr(annotation, "__metadata__", ()):
+        info.rich_help_panel = group
+    return annotation
+
+
 def option(text: str, *names: str) -> Any:
     return typer.Option(*names, help=text)
 
@@ -91,6 +108,15 @@ class PlayOptions:
     resume: Annotated[
         bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
     ] = False
+    track: Annotated[
+        list[str] | None, option("Send the rounds of every run to tensorboard, mlflow or wandb too; may be repeated.")
+    ] = None
+    export: Annotated[
+        list[str] | None, option("Write the table to this file too: .csv, .tex or .md; may be repeated, or a,b.")
+    ] = None
+    export_clients: Annotated[
+        list[str] | None, option("Write every client's gains to this file: .csv, .tex or .md; may be repeated, or a,b.")
+    ] = None
     as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
         False
     )
@@ -154,9 +180,14 @@ class RunOptions(PlayOptions, DataOptions):
     settings: Annotated[
         list[str] | None,
         option(
-            "Change a part's field, as --set train.eta=0.1, or a whole part, as --set keep=Relevance; may be repeated.",
+            "Change a field, as --set train.eta=0.1 (or eta=0.1 where one part has it), or a whole part, as --set "
+            "keep=Relevance; may be repeated.",
             "--set",
         ),
+    ] = None
+
+    save: Annotated[
+        Path | None, option("Write the experiment with all its fields to this .toml or .json file, and do not run it.")
     ] = None
 
     def of_experiment(self) -> dict[str, Any]:
@@ -175,7 +206,12 @@ def shared(kind: type[T]) -> Callable[[Callable[..., None]], Callable[..., None]
         own = list(signature(command).parameters.values())[:-1]
         known = get_type_hints(command, include_extras=True)
         common = [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+            Parameter(
+                field.name,
+                Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=grouped(field.name, hints[field.name]),
+            )
             for field in fields(kind)  # type: ignore[arg-type]
         ]
         mine = [parameter.replace(annotation=known[parameter.name]) for parameter in own]

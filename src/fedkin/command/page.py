@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 
 from fedkin.command.app import app
+from fedkin.comparison.exports import checked_path
+from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.errors import require
 from fedkin.runs.folder import CommandFolder
 
@@ -24,9 +26,33 @@ def write_report(folder: Path, screen: Console) -> Path | None:
     return write(folder)
 
 
+def table_paths(texts: list[str] | None) -> list[Path]:
+    """Return the files that tables are to be written to; each text is one or several with commas between them."""
+    return [checked_path(name.strip()) for text in texts or () for name in text.split(",") if name.strip()]
+
+
+def write_tables(found: Comparison, tables: list[Path], clients: list[Path], screen: Console) -> None:
+    """Write the tables of a comparison, and say where they are."""
+    written = [found.export(path) for path in tables] + [found.export_clients(path) for path in clients]
+    for path in written:
+        screen.print(f"Table: {path}", highlight=False, markup=False, soft_wrap=True)
+
+
 @app.command()
-def report(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or a comparison.")]) -> None:
-    """Write a page with the table, the curves and every client's gain over training alone."""
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or a comparison.")],
+    export: Annotated[list[str] | None, typer.Option(help="Write the table to this file: .csv, .tex or .md.")] = None,
+    export_clients: Annotated[
+        list[str] | None, typer.Option(help="Write every client's gains to this file: .csv, .tex or .md.")
+    ] = None,
+) -> None:
+    """Write a page with the table, the curves and every client's gain over training alone; and tables as files.
+
+    fedkin report runs/compare-digits-1 --export table.tex --export-clients clients.csv
+    """
+    tables, clients = table_paths(export), table_paths(export_clients)
+    if tables or clients:
+        write_tables(load_comparison(folder), tables, clients, Console(stderr=True))
     begun = CommandFolder(folder).runs()
     require(begun, f"{folder} is not a run of fedkin; give the folder that 'fedkin run' named.")
     page = write_report(folder, Console(stderr=True))

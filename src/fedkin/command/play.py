@@ -18,44 +18,69 @@ from fedkin.command.app import Unfinished, app
 from fedkin.command.columns import print_columns
 from fedkin.command.lists import WIDTH, list_presets
 from fedkin.command.options import PlayOptions, PresetOptions, RunOptions, shared
-from fedkin.command.page import write_report
+from fedkin.command.page import table_paths, write_report, write_tables
 from fedkin.command.progress import Progress
-from fedkin.command.read import fresh_folder, read_experiment, read_jobs, read_methods, read_seeds
-from fedkin.command.settings import with_settings
+from fedkin.command.read import fresh_folder, read_experiments, read_jobs, read_seeds
 from fedkin.comparison.compare import carry_out, plan_for
+from fedkin.comparison.experiment_files import as_file
 from fedkin.comparison.jobs import Killed
 from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, checked_splits, stored_plan, with_local
 from fedkin.comparison.result import Comparison
-from fedkin.errors import BadInput, require
+from fedkin.comparison.sequence import told
+from fedkin.errors import BadInput, require, unknown
 from fedkin.methods import METHODS
 from fedkin.report import terminal
+from fedkin.runs.callback import Callbacks
 from fedkin.runs.experiment import Experiment
+from fedkin.runs.experiment_file import write_file
 from fedkin.runs.folder import CommandFolder
+from fedkin.track import TRACKERS, MLflow, TensorBoard, Tracker, WandB
 
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="METHOD|FILE", help="A method, a saved experiment.json or .toml, or with --resume the folder of a run."
+        metavar="METHOD|FILE",
+        help="A method ('fedkin methods'), a .toml or .json file, or a module:attribute of yours; settings after an @. "
+        "With --resume the folder of a run.",
     ),
 ]
 PresetName = Annotated[str, typer.Argument(metavar="PRESET|list", help="A preset, or 'list'.")]
-Targets = Annotated[list[str], typer.Argument(metavar="METHOD...", help="Methods to compare; Local is always added.")]
+Targets = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="METHOD...",
+        help="Methods to compare: names, .toml or .json files, module:attribute of your own; settings after an @, "
+        "several values are a sweep. Local is always added. With --resume the folder of a comparison.",
+    ),
+]
 
 
 @app.command()
 @shared(RunOptions)
 def run(target: Target, options: RunOptions) -> None:
-    """Run one method: METHOD|FILE is a method ('fedkin methods'), a saved experiment.json or .toml, or, with --resume,
-    the folder of a run.
+    """Run one method.
+
+    METHOD|FILE is a method ('fedkin methods'), a .toml or .json file, or a module:attribute of yours, with settings
+    after an @. With --resume it is the folder of a run.
 
     fedkin run fedavg --data mnist --partition dirichlet:0.5 --clients 20 --model dnn:100 --rounds 50
+
+    fedkin run fedprox --data patients.csv --client-column hospital --target-column outcome --set lam=0.1
+
+    fedkin run mymodule:my_method --data digits     (mymodule.py lies in this folder)
+
+    fedkin run fedmcsa --data digits --save experiment.toml; fedkin run experiment.toml
+
+    fedkin run --resume runs/fedavg-mnist-1         (goes on where it was stopped)
     """
     if options.resume and options.out is None and target not in METHODS:
         resume_folder(Path(target), options)
         return
-    experiment, seeds = read_experiment(target, options)
-    method = with_settings(experiment.method, options.settings or [])
-    start([replace(experiment, method=method)], seeds, options, method.name)
+    experiments, seeds = read_experiments([target], options)
+    names = ", ".join(experiment.method.name for experiment in experiments)
+    require(len(experiments) == 1, f"fedkin run plays one method, and these are several: {names}; use fedkin compare.")
+    if not saved(experiments, seeds, options):
+        start(experiments, seeds, options, experiments[0].method.name)
 
 
 @app.command()
@@ -63,14 +88,25 @@ def run(target: Target, options: RunOptions) -> None:
 def compare(targets: Targets, options: RunOptions) -> None:
     """Run several methods on the same data, clients and batches, always with Local, training alone, beside them.
 
+    METHOD... are names ('fedkin methods'), .toml or .json files, or module:attribute of yours. Settings follow after an
+    @; several values of one are a sweep, an arm each. With --resume it is the folder of a comparison.
+
     fedkin compare fedavg fedprox --data synthetic --rounds 200 --seeds 3
+
+    fedkin compare fedavg 'fedprox@train.lam=0.1,1,10' --data digits --jobs auto --export table.tex
+
+    fedkin compare fedavg my_method.toml mymodule:my_method fedprox@lam=1@select.count=5 --track tensorboard
+
+    fedkin compare --resume runs/compare-digits-1   (goes on where it was stopped)
     """
     if options.resume and options.out is None and len(targets) == 1 and targets[0] not in METHODS:
         resume_folder(Path(targets[0]), options)
         return
-    methods = read_methods(targets, options.settings or [])
-    experiment, seeds = read_experiment(targets[0], options)
-    start([replace(experiment, method=method) for method in with_local(methods)], seeds, options, "compare")
+    experiments, seeds = read_experiments(targets, options)
+    if saved(experiments, seeds, options):
+        return
+    methods = with_local([experiment.method for experiment in experiments])
+    start([replace(experiments[0], method=method) for method in methods], seeds, options, "compare")
 
 
 @app.command()
@@ -93,6 +129,15 @@ def preset(name: PresetName, options: PresetOptions) -> None:
     carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs, name), loaded, options)
 
 
+def saved(experiments: list[Experiment], seeds: list[int], options: RunOptions) -> bool:
+    """Write the experiments to a file, if that is what is asked for in place of running them."""
+    if options.save is None:
+        return False
+    write_file(options.save, as_file(experiments, seeds))
+    print(options.save)
+    return True
+
+
 def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, name: str) -> None:
     """Check everything that can be checked, then make the folder and play."""
     splits = checked_splits(1 if options.splits is None else options.splits)
@@ -100,6 +145,7 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
     folder: Path | Callable[[], Path] = options.out or fresh_folder(name, experiments[0])
     if options.resume and options.out is None:
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
+    check_outputs(options)
     loaded = Loaded()
     plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, splits=splits)
     print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
@@ -126,6 +172,8 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
 def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
     """Carry a plan out with a progress display, and show what came out."""
     screen = Console(stderr=True)
+    trackers = trackers_for(options.track, plan.folder.path)
+    tables, clients = table_paths(options.export), table_paths(options.export_clients)
     go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
     with Progress(screen, plan.runs) as progress:
         try:
@@ -133,7 +181,7 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
                 plan,
                 loaded,
                 resume=options.resume,
-                watching=progress.watching,
+                watching=lambda *one: Callbacks((progress.watching(*one), told(trackers)(*one))),
                 warn=progress.warn,
                 stopping=lambda: progress.stopping,
                 telling=progress.telling,
@@ -144,6 +192,29 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
         screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
         raise typer.Exit(130)
     show(found, options.as_json, screen)
+    write_tables(found, tables, clients, screen)
+
+
+def check_outputs(options: PlayOptions) -> None:
+    """Refuse tables that cannot be written and trackers that are not installed, before anything is made."""
+    table_paths(options.export)
+    table_paths(options.export_clients)
+    trackers_for(options.track, Path())
+
+
+def trackers_for(names: list[str] | None, folder: Path) -> list[Tracker]:
+    """Return the trackers of these names for the runs in a folder; each is checked to be installed."""
+    found: list[Tracker] = []
+    for name in dict.fromkeys(names or ()):
+        if name == "tensorboard":
+            found.append(TensorBoard(folder / "tensorboard"))
+        elif name == "mlflow":
+            found.append(MLflow(experiment=folder.name))
+        elif name == "wandb":
+            found.append(WandB(group=folder.name))
+        else:
+            raise unknown("tracker", name, TRACKERS)
+    return found
 
 
 def show(found: Comparison, as_json: bool, screen: Console) -> None:
@@ -155,7 +226,7 @@ def show(found: Comparison, as_json: bool, screen: Console) -> None:
         if "sites" in found.summary and preset is None:
             for sentence in lines(found.summary["sites"]):
                 Console().print(sentence, highlight=False, markup=False, soft_wrap=True)
-        table = terminal.comparison_table(found.summary) if several else terminal.accuracy_table(found.summary)
+        table = terminal.comparison_table(found.summary) if several else terminal.run_table(found.summary)
         wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
         Console(width=wide).print(table if preset is None else terminal.preset_table(preset))
     page = write_report(found.folder, screen)

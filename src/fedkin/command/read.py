@@ -2,50 +2,34 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from fedkin.command.options import RunOptions
-from fedkin.command.settings import with_settings
+from fedkin.comparison.arms import read_arms
+from fedkin.comparison.experiment_files import said_by_files
 from fedkin.comparison.plan import checked_seeds
 from fedkin.data import Data
 from fedkin.errors import BadInput, require
-from fedkin.methods import named
-from fedkin.parts import Method, Part
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.setup import cores
+from fedkin.runs.verdict import LOCAL
 
 
-def read_experiment(target: str, options: RunOptions) -> tuple[Experiment, list[int]]:
-    """Return the experiment and its seeds: from a file or a method's name, with the given options on top."""
-    stored: dict[str, Any] = {"method": target}
-    path = Path(target)
-    if path.suffix in (".json", ".toml"):
-        stored = from_file(path)
+def read_experiments(targets: Sequence[str], options: RunOptions) -> tuple[list[Experiment], list[int]]:
+    """Return an experiment for each arm that the targets ask for, and the seeds, with the given options on top."""
+    methods = read_arms(targets, options.settings or [])
+    said, of_data = options.of_experiment(), options.of_data()
+    of_data |= {"name": options.data} if options.data is not None else {}
+    stored = said_by_files(targets, said, of_data)
     seeds = read_seeds(options.seeds, stored)
-    data = stored.get("data", {})
-    data = ({"name": data} if isinstance(data, str) else dict(data)) | options.of_data()
-    data |= {"name": options.data} if options.data is not None else {}
-    return Experiment.from_json(stored | options.of_experiment() | ({"data": data} if data else {})), seeds
-
-
-def from_file(path: Path) -> dict[str, Any]:
-    """Return the experiment in a JSON or TOML file, as JSON."""
-    try:
-        text = path.read_text()
-        stored = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise BadInput(f"{path} is not a valid {path.suffix[1:].upper()} file: {error}.") from error
-    require(isinstance(stored, dict), f"{path} does not hold an experiment.")
-    stored.pop("resolved", None)
-    return dict(stored)
+    data = {"data": stored.get("data", {}) | of_data}
+    like = Experiment.from_json(stored | said | data | {"method": LOCAL})  # until the arms take its place
+    return [replace(like, method=method) for method in methods], seeds
 
 
 def read_seeds(text: str | None, stored: dict[str, Any]) -> list[int]:
@@ -71,33 +55,6 @@ def read_jobs(text: str | None, runs: int, device: str) -> int | None:
     whole = text.strip().isascii() and text.strip().isdigit() and int(text) >= 1
     require(whole, f"--jobs takes a number of processes from 1, or auto: one a core; not '{text}'.")
     return int(text)
-
-
-def read_methods(targets: list[str], settings: list[str]) -> list[Method]:
-    """Return the methods of these names with the settings applied that each of them has fields for.
-
-    With one method all settings must fit; with several, each setting must fit at least one of them.
-    """
-    methods = [named(target) for target in targets]
-    several = len(methods) > 1
-    made = [with_settings(m, [s for s in settings if not several or has(m, path_of(s))]) for m in methods]
-    for path in map(path_of, settings):
-        require(any(has(method, path) for method in made), f"None of {', '.join(targets)} has a field '{path}'.")
-    return made
-
-
-def path_of(setting: str) -> str:
-    return setting.partition("=")[0]
-
-
-def has(method: Method, path: str) -> bool:
-    """Whether a method has a field at this path, as 'train.eta'."""
-    part: object = method
-    for name in path.split("."):
-        if not isinstance(part, Part) or name not in part.values():
-            return False
-        part = getattr(part, name)
-    return True
 
 
 def fresh_folder(name: str, experiment: Experiment) -> Callable[[], Path]:

@@ -12,6 +12,8 @@ from torch import nn
 
 from fedkin.answers.answer import answers, silent
 from fedkin.answers.audit import Opinions, Telling, audited, of_methods
+from fedkin.comparison.arms import read_arms
+from fedkin.comparison.experiment_files import like_files
 from fedkin.comparison.jobs import play_side_by_side
 from fedkin.comparison.plan import (
     Loaded,
@@ -25,16 +27,15 @@ from fedkin.comparison.plan import (
     with_local,
 )
 from fedkin.comparison.result import Comparison, Repetitions, Runs, Temporary, gains_over_local, over_seeds
-from fedkin.comparison.sequence import Watching, nobody
+from fedkin.comparison.sequence import Watching, nobody, told
 from fedkin.data import Data
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
-from fedkin.methods import named
 from fedkin.parts import Method
 from fedkin.presets import PRESETS
 from fedkin.presets.outcome import outcome
 from fedkin.runs import files
-from fedkin.runs.callback import Callback, Callbacks
+from fedkin.runs.callback import Callback
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.imbalance import one_sided
@@ -48,10 +49,10 @@ from fedkin.runs.verdict import LOCAL, compared_with, uneven, verdict
 def compare(
     methods: Sequence[Method | str],
     data: Data | Federation | str | None = None,
-    model: str | nn.Module = "mlr",
-    rounds: int = 100,
+    model: str | nn.Module | None = None,
+    rounds: int | None = None,
     *,
-    seeds: int | Sequence[int] = 1,
+    seeds: int | Sequence[int] | None = None,
     splits: int = 1,
     folder: Path | str | None = None,
     resume: bool = False,
@@ -60,20 +61,21 @@ def compare(
     score: Sequence[str] | None = None,
     metric: str | None = None,
     class_weights: str | None = None,
-    engine: str = "stacked",
+    engine: str | None = None,
     threads: int | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     callbacks: Sequence[Callback] = (),
     warn: Callable[[str], None] = print,
 ) -> Comparison:
     """Run several methods on the same data, clients and batches, always with Local, training alone, beside them.
 
-    `methods` are methods or their names. `seeds` is how many seeds (3 means 0, 1, 2), or which. `splits` is how many
+    `methods` are methods, or what the command takes: names, files, import paths, with settings and sweeps after an @
+    ("fedprox@train.lam=0.1,1,10"). `seeds` is how many seeds (3 means 0, 1, 2), or which. `splits` is how many
     divisions into train and test every method is run on, the same for all. With a folder the runs are recorded there,
     and `resume=True` goes on with what lies in it; without one they lie in a temporary folder that goes with the
     comparison. `jobs` runs are played side by side, each in a process of its own; a script that asks for
     several must be guarded by `if __name__ == "__main__":`. `callbacks` are told of every round of every run. The other
-    parameters are those of `Experiment`.
+    parameters are those of `Experiment`; what is not said is as a file among the methods says, or as it is there.
 
         found = fk.compare(["fedavg", "fedmcsa"], fk.Data("digits", clients=10), rounds=20, seeds=3)
         print(found.table())
@@ -81,21 +83,23 @@ def compare(
     """
     listed = isinstance(methods, list | tuple) and all(isinstance(method, Method | str) for method in methods)
     require(listed, f"A comparison takes a list of methods or their names, not {methods!r}.")
-    chosen = with_local([named(method) if isinstance(method, str) else method for method in methods])
-    several, divisions = checked_seeds(seeds), checked_splits(splits)
+    chosen = with_local(read_arms(methods))
     whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
     require(whole, f"jobs is a number of processes from 1, not {jobs!r}.")
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
-    like = Experiment(chosen[0], Data() if data is None else Data(data) if isinstance(data, str) else data, model)
-    like = replace(like, rounds=rounds, engine=engine, evaluate_every=evaluate_every, threads=threads, device=device)
-    like = replace(like, score=None if score is None else tuple(score), metric=metric, class_weights=class_weights)
+    said: dict[str, Any] = {"model": model, "rounds": rounds, "engine": engine, "threads": threads, "device": device}
+    said |= {"evaluate_every": evaluate_every, "score": None if score is None else tuple(score)}
+    said |= {"metric": metric, "class_weights": class_weights}
+    said |= {"data": Data(data) if isinstance(data, str) else data}
+    like, stored = like_files(methods, chosen[0], {name: value for name, value in said.items() if value is not None})
+    several, divisions = checked_seeds(stored if seeds is None else seeds), checked_splits(splits)
     temporary = Temporary() if folder is None else None
     place = Path(folder or "") if temporary is None else temporary.path
     loaded = Loaded()
     plan = plan_for(
         [replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs, splits=divisions
     )
-    watching = (lambda *_: Callbacks(tuple(callbacks))) if callbacks else nobody
+    watching = told(callbacks) if callbacks else nobody
     found = carry_out(plan, loaded, resume=resume, watching=watching, warn=warn, temporary=temporary)
     if found is None:
         where = "it had no folder to go on in" if temporary else f"go on with folder={str(place)!r} and resume=True"
@@ -149,7 +153,7 @@ def carry_out(
 ) -> Comparison | None:
     """Play a plan to its end and summarise it; returns None if it was stopped on the way."""
     path, warn = plan.folder.path, once(warn)
-    path.mkdir(parents=True, exist_ok=True)
+    files.make_folder(path)
     with files.locked(path):
         new = resume or not plan.folder.has_plan
         require(new, f"Another command was at work in {path} just now; choose another --out, or add --resume.")

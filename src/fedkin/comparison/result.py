@@ -12,6 +12,7 @@ from weakref import finalize
 import numpy as np
 
 from fedkin.answers.sentences import lines
+from fedkin.comparison.exports import write_clients, write_table
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import KINDS
 from fedkin.metrics import named
@@ -117,6 +118,14 @@ class Comparison:
             for name, found in self.verdicts.items()
         }
         return pd.DataFrame(columns, index=pd.Index(names, name="client"))
+
+    def export(self, path: Path | str) -> Path:
+        """Write the table to a .csv (raw numbers), .tex or .md file; returns its path."""
+        return write_table(self, path)
+
+    def export_clients(self, path: Path | str) -> Path:
+        """Write every client's gains to a .csv (raw numbers), .tex or .md file; returns its path."""
+        return write_clients(self, path)
 
     def report(self, path: Path | str | None = None) -> Path:
         """Write the page that shows all this, into the comparison's folder or to this path; returns its path."""

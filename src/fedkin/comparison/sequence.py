@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fedkin.comparison.plan import Loaded, Planned
-from fedkin.runs.callback import Callback
+from fedkin.runs.callback import Callback, Callbacks
 from fedkin.runs.session import run
 
 Watching = Callable[[Planned, int, int], Callback | None]  # (run, its number, of how many) -> who is told of its rounds
@@ -13,6 +13,16 @@ Watching = Callable[[Planned, int, int], Callback | None]  # (run, its number, o
 
 def nobody(planned: Planned, number: int, of: int) -> None:
     """Tell nobody."""
+
+
+def told(callbacks: Sequence[Callback]) -> Callable[[Planned, int, int], Callback]:
+    """Tell these callbacks of every run, each by the one that it has for that run."""
+
+    def watching(planned: Planned, number: int, of: int) -> Callback:
+        experiment = planned.experiment
+        return Callbacks(tuple(callbacks)).for_run(experiment.method.name, experiment.seed, planned.folder.path)
+
+    return watching
 
 
 def play_in_sequence(

@@ -26,7 +26,7 @@ class Alignment(Majority):
     `docs/papers/pfedre.md` has the comparison.
     """
 
-    min_gap: NonNegative | None = None
+    min_gap: NonNegative | None = None  # all count if the groups are nearer than so many median deviations; null: never
 
     def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
         updates = tree.vector(tree.update(before, reply.upload["model"])).double()  # (m, d)

@@ -37,8 +37,12 @@ class Krum(Keep):
 
     f: Annotated[
         NonNegative,
-        Rule(lambda v: v < 1 or float(v).is_integer(), "{field} is a share below 1 or a whole number, not {value}."),
-    ] = 0.2
+        Rule(
+            lambda v: v < 1 or float(v).is_integer(),
+            "{field} is a share below 1 or a whole number, not {value}.",
+            "and below 1 or whole",
+        ),
+    ] = 0.2  # how many of the replies may be bad or, below 1, which share of them
 
     def bad(self, n: int) -> int:
         """How many of n replies may be bad."""

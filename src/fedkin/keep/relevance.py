@@ -63,13 +63,13 @@ class Relevance(Majority):
     `literal` takes eq. (3) as it is printed.
     """
 
-    samples: Count = 1
-    iterations: Count = 50
-    rate: Positive = 0.1
-    scale: Positive = 1.0
-    normalise: bool = True
-    literal: bool = False
-    min_gap: NonNegative | None = None
+    samples: Count = 1  # dummy samples of each class
+    iterations: Count = 50  # steps by which dummies are fitted to an update
+    rate: Positive = 0.1  # the rate of these steps
+    scale: Positive = 1.0  # the paper's a: gradients of round tau = 0, 1, ... are multiplied by a^tau
+    normalise: bool = True  # divides gradients by their median norm instead
+    literal: bool = False  # takes equation (3) as it is printed
+    min_gap: NonNegative | None = None  # all count if the groups are nearer than so many median deviations; null: never
 
     def check(self) -> None:
         require(
@@ -105,8 +105,8 @@ class Relevance(Majority):
 class UpdateDistance(Majority):
     """The same rule with D_il = |G_i - G_l|, the distance between the updates themselves: a baseline for inversion."""
 
-    metric: Metric = "l1"
-    min_gap: NonNegative | None = None
+    metric: Metric = "l1"  # how the distance of two updates is measured
+    min_gap: NonNegative | None = None  # all count if the groups are nearer than so many median deviations; null: never
 
     def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
         gradients = targets(before, reply.upload["model"], reply.report["rate"], reply.report["reach"])

@@ -7,7 +7,6 @@ many clients at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from inspect import signature
 
 import torch
@@ -16,6 +15,7 @@ from torch import nn
 from fedkin.core.rng import key
 from fedkin.data.notation import parsed
 from fedkin.errors import BadInput, require, unknown
+from fedkin.imports import imported
 from fedkin.models.convolutional import cnn, lenet, vgg11
 from fedkin.models.dense import dnn, mlp, mlr
 from fedkin.models.recurrent import lstm
@@ -79,11 +79,7 @@ def import_model(spec: str, shape: Shape, classes: int) -> nn.Module:
     """
     if ":" not in spec:
         raise unknown("model", spec, MODELS)
-    path, _, name = spec.partition(":")
-    try:
-        maker = getattr(import_module(path), name)
-    except (ImportError, AttributeError) as error:
-        raise BadInput(f"Model '{spec}' cannot be imported: {error}.") from error
+    maker = imported(spec, "Model")
     require(callable(maker), f"Model '{spec}' is a {type(maker).__name__}, not a class or a function.")
     required = [p for p in signature(maker).parameters.values() if p.default is p.empty and p.kind < p.KEYWORD_ONLY]
     require(

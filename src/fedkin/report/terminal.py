@@ -16,7 +16,7 @@ from fedkin.report import preset_tables
 from fedkin.report.formats import in_percent, measure, titled
 from fedkin.report.preset_tables import PUBLISHED, Grid
 from fedkin.report.words import judged_otherwise
-from fedkin.runs.statistics import STATISTICS, deciding, of_metric
+from fedkin.runs.statistics import STATISTICS, averaged_rounds, deciding, of_metric
 from fedkin.runs.verdict import LOCAL, is_local
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
@@ -35,7 +35,8 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
     seeds, every, metric = summary["seeds"], summary["evaluate_every"], METRICS[summary.get("metric", "accuracy")]
     what = f"{metric.label}{in_percent(metric)}"
     title = f"{summary['method']}: {what}, {summary['rounds']} rounds scored every {every}, seeds {seeds}"
-    table = Table("kind", "average", "last", "last 10", "best", "by validation", title=title, **LOOK)
+    means = f"last {averaged_rounds(summary)} scored"
+    table = Table("kind", "average", "last", means, "best", "by validation", title=title, **LOOK)
     found, spreads = of_metric(summary, metric.name), of_metric(summary, metric.name, spread=True)
     for kind in (kind for kind in KINDS if kind in found):
         for average, values in found[kind].items():
@@ -50,6 +51,16 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
     )
     table.caption += "".join(f"\n{line}" for line in other_numbers(summary))
     return table
+
+
+def run_table(summary: dict[str, Any]) -> RenderableType:
+    """One method as `accuracy_table` has it or, where no client has test samples, a sentence and what the run cost."""
+    table = accuracy_table(summary)
+    known = [value for kind in deciding(summary).values() for each in kind.values() for value in each.values()]
+    if any(value is not None for value in known):
+        return table
+    title = f"{summary['method']}: no client has test samples, so nothing is scored; raise --test."
+    return Group(Text(title, "bold"), Text(str(table.caption), "italic dim"))
 
 
 def other_numbers(summary: dict[str, Any]) -> list[str]:

@@ -32,7 +32,8 @@ DEFINITIONS = {
     "macro": "The mean over clients: every client counts the same, however few samples it has.",
     "micro": "Over all test samples: clients with many samples count for more. Of accuracy it is the share of all test "
     "samples that are right.",
-    "last 10": "The mean of the last ten scored rounds (not of the last ten rounds, where scoring is less frequent).",
+    "last 10 scored": "The mean of the last ten scored rounds, or of all where there are fewer (not of the last ten "
+    "rounds, where scoring is less frequent).",
     "last": "The last round.",
     "best": "The best of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
     "by validation": "The round that was best by the validation samples. Only with a validation split.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,10 @@ class Record:
 class Callback:
     """Is told what happens in a run. Every function does nothing unless a subclass redefines it."""
 
+    def for_run(self, method: str, seed: int, folder: Path | None) -> Callback:
+        """Return who is told of this run: the same callback for all runs, unless a subclass keeps its runs apart."""
+        return self
+
     def begun(self, experiment: dict[str, Any]) -> None:
         """Called before the first round that is played now, with what experiment.json says."""
 
@@ -71,6 +76,9 @@ class Callbacks(Callback):
     """Several callbacks as one. Each is told everything, whatever another one answers."""
 
     each: tuple[Callback, ...]
+
+    def for_run(self, method: str, seed: int, folder: Path | None) -> Callbacks:
+        return Callbacks(tuple(callback.for_run(method, seed, folder) for callback in self.each))
 
     def begun(self, experiment: dict[str, Any]) -> None:
         for callback in self.each:

@@ -40,6 +40,17 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder that may be there already; where the system does not allow it, a sentence says so."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        made = os.access(path, os.W_OK)
+    except OSError as error:
+        raise BadInput(f"The folder {path} cannot be made: {error.strerror}; choose another --out.") from error
+    if not made:
+        raise BadInput(f"Nothing can be written to {path}; choose another --out.")
+
+
 def write(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old file or the new one, never a part: write beside, flush, rename."""
     beside = path.with_name(f".{path.name}.part")

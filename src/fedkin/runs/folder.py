@@ -16,6 +16,7 @@ The folder of a run (`RunFolder`):
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
     predictions.safetensors  what the final models say of the test samples: rows, client, y, post, global; not if large
     summary.json         written when the run is done
+    tracked-<name>.json  which run of a tracker this one is, and the last round it was told of
     .lock                empty; held while somebody is at work in the folder
 
 The folder of a command (`CommandFolder`), which plays one or more methods with one or more seeds:
@@ -125,6 +126,11 @@ class RunFolder:
         with open(self.path / ROUNDS) as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
+    def tracked(self, tracker: str) -> dict[str, Any]:
+        """Return what a tracker has noted of the run; empty where it has noted nothing."""
+        path = self.path / tracked_file(tracker)
+        return dict(files.read_json(path)) if path.exists() else {}
+
     def selected(self) -> np.ndarray:
         """Return who was selected, all rounds in one array."""
         return np.fromfile(self.path / SELECTED, "<i4")
@@ -170,7 +176,7 @@ class RunFolder:
         self, experiment: dict[str, Any], clients: dict[str, Any], preparation: dict[str, Any] | None = None
     ) -> None:
         """Write what is known before round 1."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.path)
         write_format(self.path)
         if preparation is not None:
             files.write_json(self.path / "preparation.json", preparation)
@@ -190,6 +196,12 @@ class RunFolder:
         if predictions is not None:
             files.write_tensors(self.path / PREDICTIONS, predictions)
         files.write_json(self.path / "summary.json", summary)
+
+    def write_tracked(self, tracker: str, value: dict[str, Any]) -> None:
+        """Note something for a tracker, perhaps in every round: it survives a kill, but perhaps no power cut."""
+        beside = self.path / f".{tracked_file(tracker)}.part"
+        beside.write_text(json.dumps(value))
+        beside.replace(self.path / tracked_file(tracker))
 
     def append(self, name: str, content: bytes) -> None:
         with open(self.path / name, "ab") as file:
@@ -277,7 +289,7 @@ class CommandFolder:
         return dict(self.plan().get("against") or {}) if self.has_plan else {}
 
     def write_plan(self, plan: dict[str, Any]) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.path)
         write_format(self.path)
         files.write_json(self.path / "plan.json", plan)
 
@@ -309,6 +321,10 @@ class CommandFolder:
 
 def values_file(metric: str, kind: str) -> str:
     return f"{metric}-{kind.replace('/', '-')}.bin"
+
+
+def tracked_file(tracker: str) -> str:
+    return f"tracked-{tracker}.json"
 
 
 def round_name(round: int) -> str:

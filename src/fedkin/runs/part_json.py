@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from typing import Any
 
 from fedkin import collaborate, keep, methods, select, train  # noqa: F401  (their parts register themselves)
 from fedkin.errors import BadInput, require, unknown
 from fedkin.fields import converted
+from fedkin.imports import user_module
 from fedkin.parts import Part
 
 IS = "is"  # the key of the name of a part
@@ -48,10 +48,7 @@ def part_class(label: object) -> type[Part]:
     require(isinstance(label, str), f"'{IS}' is the name of a part, not {label!r}.")
     label = str(label)
     if label.partition(":")[0] and ":" in label and label not in Part.known:
-        try:
-            import_module(label.partition(":")[0])
-        except ImportError as error:
-            raise BadInput(f"The part '{label}' cannot be imported: {error}.") from error
+        user_module(label.partition(":")[0], f"The part '{label}'")
     known = {name: kind for name, kind in Part.known.items() if is_dataclass(kind)}
     if label not in known:
         raise unknown("part", label, known)

@@ -81,13 +81,15 @@ def run(
     about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
     if resume and place is not None:
         check(place, experiment, about, warn)
+    where = None if place is None else place.path
+    callbacks = [callback.for_run(experiment.method.name, experiment.seed, where) for callback in callbacks]
     for sentence in experiment.method.cautions(setup.task):
         warn(sentence)
     if federation.task == "classify":
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
             warn(sentence)
     with (
-        engine_of(asked, federation, setup, None if place is None else place.path) as engine,
+        engine_of(asked, federation, setup, where) as engine,
         files.locked(place.path) if place else nullcontext(),
     ):
         session = Session(experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)

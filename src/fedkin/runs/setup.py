@@ -17,6 +17,7 @@ from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of, task_of
 from fedkin.errors import require
 from fedkin.messages import Task
+from fedkin.runs import files
 from fedkin.runs.experiment import DTYPES, Experiment
 
 
@@ -78,7 +79,7 @@ def engine_of(
     `scratch` is a folder for private models that do not fit into memory.
     """
     if scratch is not None:
-        scratch.mkdir(parents=True, exist_ok=True)
+        files.make_folder(scratch)
     before = torch.get_num_threads()
     engine = ENGINES[experiment.engine](
         federation,

@@ -76,6 +76,12 @@ def over_rounds(
     }
 
 
+def averaged_rounds(summary: dict[str, Any]) -> int:
+    """Return of how many scored rounds `last10` is the mean: of ten, or of all where fewer are scored."""
+    rounds, every = summary["rounds"], summary["evaluate_every"]
+    return int(min(10, -(-rounds // every)))
+
+
 def cost(lines: list[dict[str, Any]], before: dict[str, float]) -> dict[str, float]:
     """Return what was sent in all, in models and in bytes, with what was sent before round 1; and the client-rounds."""
     names = ("uploads", "downloads", "bytes_up", "bytes_down")

@@ -40,9 +40,10 @@ class Attention(Select):
     """
 
     alpha: Annotated[
-        float, Rule(lambda v: 0 <= v <= 1, "{field} must be from 0 to 1 (1: attention off), not {value}.")
-    ] = 0.9
-    fraction: ClientFraction | Schedule = 0.1
+        float,
+        Rule(lambda v: 0 <= v <= 1, "{field} must be from 0 to 1 (1: attention off), not {value}.", "from 0 to 1"),
+    ] = 0.9  # how much of the old score stays in a round; 1: scores never change
+    fraction: ClientFraction | Schedule = 0.1  # the share of the clients that takes part, a number or a schedule
 
     @property
     def needs(self) -> Needs:

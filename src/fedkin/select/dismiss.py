@@ -23,9 +23,9 @@ class Dismiss(Select):
     replied, with `who="relevant"` those whose updates did. If all selected clients are dismissed, all of them take part
     after all."""
 
-    after: Count = 50
-    who: Literal["irrelevant", "relevant"] = "irrelevant"
-    base: Select = field(default_factory=lambda: Uniform(fraction=1.0))
+    after: Count = 50  # the rounds that are watched before clients are dismissed
+    who: Literal["irrelevant", "relevant"] = "irrelevant"  # which clients are dismissed
+    base: Select = field(default_factory=lambda: Uniform(fraction=1.0))  # who is selected before that
 
     @property
     def needs(self) -> Needs:

@@ -17,7 +17,15 @@ ClientFraction = Annotated[
         lambda v: isinstance(v, int | float) and not isinstance(v, bool),
         "A fraction of the clients is a number, not {value!r}.",
     ),
-    Rule(lambda v: 0 < v <= 1, "A fraction of the clients must be above 0 and at most 1, not {value}."),
+    Rule(
+        lambda v: 0 < v <= 1,
+        "A fraction of the clients must be above 0 and at most 1, not {value}.",
+        "above 0 and at most 1",
+    ),
+]
+Levels = Annotated[int, Rule(lambda v: v >= 1, "A schedule has at least one level, not {value}.", "of at least 1")]
+Fractions = Annotated[
+    tuple[ClientFraction, ...], Rule(bool, "A schedule needs at least one fraction.", "of at least one fraction")
 ]
 
 
@@ -38,7 +46,7 @@ class Schedule(Part):
 class Constant(Schedule):
     """The same fraction in every round."""
 
-    fraction: ClientFraction = 0.1
+    fraction: ClientFraction = 0.1  # the share of the clients that takes part
 
     def at(self, round: int, rounds: int) -> float:
         return self.fraction
@@ -48,9 +56,9 @@ class Constant(Schedule):
 class Steps(Schedule):
     """AdaFL's dynamic fraction: `levels` equal steps from `start` to `end`, each for rounds / levels rounds (A-D3)."""
 
-    start: ClientFraction = 0.1
-    end: ClientFraction = 0.5
-    levels: Annotated[int, Rule(lambda v: v >= 1, "A schedule has at least one level, not {value}.")] = 5
+    start: ClientFraction = 0.1  # the share of the clients in the first rounds
+    end: ClientFraction = 0.5  # the share of the clients in the last rounds
+    levels: Levels = 5  # how many different shares there are, equally far apart
 
     def check(self) -> None:
         require(self.end >= self.start, f"A schedule may not decrease, but goes from {self.start} to {self.end}.")
@@ -69,7 +77,7 @@ class Steps(Schedule):
 class Listed(Schedule):
     """One fraction for each round, as listed. The last one is used for all further rounds."""
 
-    fractions: Annotated[tuple[ClientFraction, ...], Rule(bool, "A schedule needs at least one fraction.")] = (0.1,)
+    fractions: Fractions = (0.1,)  # the share of the clients in each round; the last one for all further rounds
 
     def check(self) -> None:
         rises = all(a <= b for a, b in zip(self.fractions, self.fractions[1:], strict=False))

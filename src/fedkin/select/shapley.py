@@ -30,11 +30,11 @@ class Shapley(Select):
     once in a round. Accuracies are fractions here; the temperature 0.01 is 1 if they are percents.
     """
 
-    alpha: Share = 0.75
-    beta: Share = 0.25
-    temperature: Positive = 0.01
-    permutations: Count = 10
-    fraction: ClientFraction = 0.1
+    alpha: Share = 0.75  # how much of a client's value stays in a round
+    beta: Share = 0.25  # how much of its new Shapley value is added
+    temperature: Positive = 0.01  # small: the most valuable clients are drawn nearly always; large: all alike
+    permutations: Count = 10  # random orders of the replies by which Shapley values are estimated
+    fraction: ClientFraction = 0.1  # the share of the clients that takes part
 
     @property
     def needs(self) -> Needs:

@@ -16,8 +16,8 @@ from fedkin.select.schedule import whole
 class Uniform(Select):
     """`count` clients, or a `fraction` of all, without replacement; each client is as likely as any other."""
 
-    count: Count | None = None
-    fraction: Fraction | None = None
+    count: Count | None = None  # how many clients take part in a round; null: see fraction
+    fraction: Fraction | None = None  # the share of the clients that takes part in a round; null: see count
 
     def check(self) -> None:
         require(

@@ -29,10 +29,10 @@ class Active(Select):
     every client reports its loss once; the cost of this is counted.
     """
 
-    alpha1: Share = 0.75
-    alpha2: NonNegative = 0.01
-    alpha3: Share = 0.1
-    fraction: ClientFraction = 0.1
+    alpha1: Share = 0.75  # the share of the clients, those of least value, that is not drawn by value
+    alpha2: NonNegative = 0.01  # how sharply the draw prefers high values; 0: not at all
+    alpha3: Share = 0.1  # the share of a round's clients that is drawn uniformly
+    fraction: ClientFraction = 0.1  # the share of the clients that takes part
 
     @property
     def needs(self) -> Needs:

@@ -27,10 +27,10 @@ class APFL(SGD):
 
     elementwise = False  # the inner product is one number for all of a model's tensors
 
-    alpha: Share = 0.5
-    adapt: Literal["first", "every", "never"] = "first"
-    penalty: NonNegative = 0.0
-    mix: Literal["parameter", "output"] = "parameter"
+    alpha: Share = 0.5  # the weight of a client's own model at the start; the common model has the rest
+    adapt: Literal["first", "every", "never"] = "first"  # in which steps of a round alpha learns
+    penalty: NonNegative = 0.0  # pulls alpha towards 0, as FedTorch does with 0.02
+    mix: Literal["parameter", "output"] = "parameter"  # whether the models' parameters or their outputs are mixed
 
     def check(self) -> None:
         super().check()

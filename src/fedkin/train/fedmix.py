@@ -30,10 +30,10 @@ class FedMix(SGD):
     elementwise = False
     picks = "averages"
 
-    lam: BelowOne = 0.05
-    group: Count | None = None
-    own: bool = True
-    naive: bool = False
+    lam: BelowOne = 0.05  # how much of the others' averages is mixed into each sample
+    group: Count | None = None  # samples in one average; null: all samples of a client
+    own: bool = True  # whether a client may draw averages of its own samples
+    naive: bool = False  # plain mixup with the averages: the paper's NaiveMix
 
     @property
     def needs(self) -> Needs:

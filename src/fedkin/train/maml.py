@@ -23,9 +23,9 @@ class MAML(SGD):
     D1, D2, D3 are independent batches. A client is scored by w - alpha g_B(w), with B one of its *training* batches.
     """
 
-    eta: Positive = 0.003
-    alpha: NonNegative = 0.03
-    order: Literal["FO", "HF"] = "FO"
+    eta: Positive = 0.003  # the rate of the outer step
+    alpha: NonNegative = 0.03  # the rate of the step by which a client adapts the common model
+    order: Literal["FO", "HF"] = "FO"  # first order, or Hessian-free with second derivatives by differences
 
     def check(self) -> None:
         super().check()

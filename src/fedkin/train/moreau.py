@@ -23,10 +23,10 @@ class Moreau(SGD):
 
     also: ClassVar[dict[str, str]] = {"w": "model"}
 
-    eta: Positive = 0.005
-    eta_p: Positive = 0.01
-    lam: NonNegative = 20.0
-    K: Count = 5
+    eta: Positive = 0.005  # the rate of w, the model that is uploaded
+    eta_p: Positive = 0.01  # the rate of theta, the personal model
+    lam: NonNegative = 20.0  # how strongly theta is pulled towards w
+    K: Count = 5  # steps of theta for each mini-batch
 
     def check(self) -> None:
         super().check()

@@ -20,8 +20,8 @@ class Prox(SGD):
     the client's own model instead of the model that was sent; the centre is still the model that was sent.
     """
 
-    lam: NonNegative = 0.01
-    start: Literal["sent", "own"] = "sent"
+    lam: NonNegative = 0.01  # how strongly a client is pulled towards the model it was sent; FedProx calls it mu
+    start: Literal["sent", "own"] = "sent"  # where training starts: at the model that was sent, or at the client's own
 
     @property
     def needs(self) -> Needs:

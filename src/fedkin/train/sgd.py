@@ -24,15 +24,15 @@ class SGD(Train):
     does. The rate in round t is eta rate_decay^(t-1) / (1 + gamma (t-1)).
     """
 
-    eta: Positive = 0.02
-    steps: Count | None = 20
-    epochs: Count | None = None
-    batch: Count = 20
-    momentum: BelowOne = 0.0
-    weight_decay: NonNegative = 0.0
-    rate_decay: Fraction = 1.0
-    sampler: Literal["fresh", "cyclic"] = "fresh"
-    gamma: NonNegative = 0.0
+    eta: Positive = 0.02  # the learning rate
+    steps: Count | None = 20  # mini-batches a round (R in the papers); null: see epochs
+    epochs: Count | None = None  # passes over the client's samples a round (E); null: see steps
+    batch: Count = 20  # samples in a mini-batch
+    momentum: BelowOne = 0.0  # how much of the last step is added to the next
+    weight_decay: NonNegative = 0.0  # how strongly parameters are pulled towards 0
+    rate_decay: Fraction = 1.0  # the factor of the rate from round to round
+    sampler: Literal["fresh", "cyclic"] = "fresh"  # draws mini-batches anew, or goes through a fixed list of them
+    gamma: NonNegative = 0.0  # the rate of round t is divided by 1 + gamma (t - 1)
 
     def check(self) -> None:
         require(

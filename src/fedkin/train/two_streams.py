@@ -19,10 +19,10 @@ class TwoStreams(SGD):
     batches for both. With `restart`, v starts every round at w^t. PFedRe's beta is v with lam = 0 and the same batches.
     """
 
-    lam: NonNegative = 1.0
-    eta_v: Positive | None = None
-    batches: Literal["own", "same"] = "own"
-    restart: bool = False
+    lam: NonNegative = 1.0  # how strongly the personal model is pulled towards the common one
+    eta_v: Positive | None = None  # the rate of the personal model; null: eta
+    batches: Literal["own", "same"] = "own"  # whether the personal model has mini-batches of its own
+    restart: bool = False  # whether the personal model starts every round at the common one
 
     @property
     def batches_per_step(self) -> int:

@@ -20,6 +20,8 @@ STATISTICS = {"last": "last", "last10": "last 10", "best": "best", "validated": 
 def accuracies(study: Study) -> Section:
     scored = [values for s in study.summaries.values() for kind in deciding(s).values() for values in kind.values()]
     options = {name: text for name, text in STATISTICS.items() if any(values[name] is not None for values in scored)}
+    if "last10" in options:
+        options["last10"] = last_ten_title(study)
     several = any(len(entry.done) > 1 for entry in study.entries.values())
     explained = [f"{titled_metric(study.metric)}{in_percent(study.metric)}."]
     explained += ["Means over seeds ± their standard deviation." if several else "Of one seed."]
@@ -81,8 +83,13 @@ def alone_is(study: Study, name: str) -> str:
 
 
 def last_ten(study: Study) -> str:
-    """Which rounds 'last 10' means here. If few rounds are scored, these go far back."""
+    """Which rounds the last ten scored ones are here. If few rounds are scored, these go far back."""
     rounds = study.scored_rounds[-10:]
     if not rounds:
         return ""
-    return f"'Last 10' here is the mean of {len(rounds)} scored rounds, from {rounds[0]} to {rounds[-1]}."
+    return f"'{last_ten_title(study).capitalize()}' is the mean of rounds {rounds[0]} to {rounds[-1]}."
+
+
+def last_ten_title(study: Study) -> str:
+    """What the mean of the last ten scored rounds is called, where there may be fewer."""
+    return f"last {len(study.scored_rounds[-10:])} scored"

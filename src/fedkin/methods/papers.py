@@ -1,0 +1,177 @@
+"""The papers of the methods."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Where a method was published. `arxiv` is its number there, and `page` our page about how we read it."""
+
+    title: str
+    authors: str
+    venue: str
+    year: int
+    arxiv: str | None = None
+    page: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.venue} {self.year}" + (f", arXiv:{self.arxiv}" if self.arxiv else "")
+        return f"{self.authors}: {self.title}. {where}."
+
+
+FEDAVG = Paper(
+    "Communication-Efficient Learning of Deep Networks from Decentralized Data",
+    "Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Agüera y Arcas",
+    "AISTATS",
+    2017,
+    "1602.05629",
+)
+FEDPROX = Paper(
+    "Federated Optimization in Heterogeneous Networks",
+    "Tian Li, Anit Kumar Sahu, Manzil Zaheer, Maziar Sanjabi, Ameet Talwalkar, Virginia Smith",
+    "MLSys",
+    2020,
+    "1812.06127",
+)
+FEDMCSA = Paper(
+    "FedMCSA: Personalized Federated Learning via Model Components Self-Attention",
+    "Qi Guo, Yong Qi, Saiyu Qi, Di Wu, Qian Li",
+    "Neurocomputing",
+    2023,
+    "2208.10731",
+    "docs/papers/fedmcsa.md",
+)
+FEDACS = Paper(
+    "Personalized Federated Learning with Attention-based Client Selection",
+    "Zihan Chen, Jundong Li, Cong Shen",
+    "ICASSP",
+    2024,
+    "2312.15148",
+    "docs/papers/fedacs.md",
+)
+FEDAMP = Paper(
+    "Personalized Cross-Silo Federated Learning on Non-IID Data",
+    "Yutao Huang, Lingyang Chu, Zirui Zhou, Lanjun Wang, Jiangchuan Liu, Jian Pei, Yong Zhang",
+    "AAAI",
+    2021,
+    "2007.03797",
+)
+PFEDME = Paper(
+    "Personalized Federated Learning with Moreau Envelopes",
+    "Canh T. Dinh, Nguyen H. Tran, Tuan Dung Nguyen",
+    "NeurIPS",
+    2020,
+    "2006.08848",
+)
+PERFEDAVG = Paper(
+    "Personalized Federated Learning with Theoretical Guarantees: A Model-Agnostic Meta-Learning Approach",
+    "Alireza Fallah, Aryan Mokhtari, Asuman Ozdaglar",
+    "NeurIPS",
+    2020,
+    "2002.07948",
+)
+DITTO = Paper(
+    "Ditto: Fair and Robust Federated Learning Through Personalization",
+    "Tian Li, Shengyuan Hu, Ahmad Beirami, Virginia Smith",
+    "ICML",
+    2021,
+    "2012.04221",
+)
+APFL = Paper(
+    "Adaptive Personalized Federated Learning",
+    "Yuyang Deng, Mohammad Mahdi Kamani, Mehrdad Mahdavi",
+    "arXiv",
+    2020,
+    "2003.13461",
+)
+ADAFL = Paper(
+    "Dynamic Attention-based Communication-Efficient Federated Learning",
+    "Zihan Chen, Kai Fong Ernest Chong, Tony Q. S. Quek",
+    "FTL-IJCAI",
+    2021,
+    "2108.05765",
+    "docs/papers/adafl.md",
+)
+SCAFFOLD = Paper(
+    "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning",
+    "Sai Praneeth Karimireddy, Satyen Kale, Mehryar Mohri, Sashank Reddi, Sebastian Stich, Ananda Theertha Suresh",
+    "ICML",
+    2020,
+    "1910.06378",
+)
+FEDMIX = Paper(
+    "FedMix: Approximation of Mixup under Mean Augmented Federated Learning",
+    "Tehrim Yoon, Sumin Shin, Sung Ju Hwang, Eunho Yang",
+    "ICLR",
+    2021,
+    "2107.00233",
+)
+ACTIVE = Paper(
+    "Active Federated Learning",
+    "Jack Goetz, Kshitiz Malik, Duc Bui, Seungwhan Moon, Honglei Liu, Anuj Kumar",
+    "arXiv",
+    2019,
+    "1909.12641",
+)
+SFEDAVG = Paper(
+    "Game of Gradients: Mitigating Irrelevant Clients in Federated Learning",
+    "Lokesh Nagalapatti, Ramasuri Narayanam",
+    "AAAI",
+    2021,
+    "2110.12257",
+)
+PFEDRE = Paper(
+    "Beyond Random Selection: A Perspective from Model Inversion in Personalized Federated Learning",
+    "Zichen Ma, Yu Lu, Wenye Li, Shuguang Cui",
+    "ECML PKDD",
+    2022,
+    page="docs/papers/pfedre.md",
+)
+KRUM = Paper(
+    "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent",
+    "Peva Blanchard, El Mahdi El Mhamdi, Rachid Guerraoui, Julien Stainer",
+    "NeurIPS",
+    2017,
+    "1703.02757",
+)
+YIN = Paper(
+    "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates",
+    "Dong Yin, Yudong Chen, Kannan Ramchandran, Peter Bartlett",
+    "ICML",
+    2018,
+    "1803.01498",
+)
+
+# The first paper has the method, further ones have what it is combined with. () is ours, or nobody's.
+PAPERS: dict[str, tuple[Paper, ...]] = {
+    "local": (),
+    "local_matched": (),
+    "fedavg": (FEDAVG,),
+    "fedprox": (FEDPROX,),
+    "fedmcsa": (FEDMCSA,),
+    "fedmcsa_official": (FEDMCSA,),
+    "fedmcsa_without_mcsa": (FEDMCSA,),
+    "fedavg_mcsa": (FEDMCSA, FEDAVG),
+    "pfedme_mcsa": (FEDMCSA, PFEDME),
+    "fedacs": (FEDACS,),
+    "fedamp": (FEDAMP,),
+    "heurfedamp": (FEDAMP,),
+    "pfedme": (PFEDME,),
+    "perfedavg": (PERFEDAVG,),
+    "ditto": (DITTO,),
+    "apfl": (APFL,),
+    "adafl": (ADAFL,),
+    "attn": (ADAFL,),
+    "dyn_fedavg": (ADAFL,),
+    "scaffold": (SCAFFOLD,),
+    "fedmix": (FEDMIX,),
+    "active": (ACTIVE,),
+    "sfedavg": (SFEDAVG,),
+    "pfedre": (PFEDRE,),
+    "pfedre_aligned": (PFEDRE,),
+    "krum": (KRUM,),
+    "multikrum": (KRUM,),
+    "trimmed_mean": (YIN,),
+    "median": (YIN,),
+    "oracle": (),
+}
