@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,6 +76,7 @@ class Study:
 
     folder: Path
     entries: dict[str, Entry]
+    live: bool = False  # whether the page is made again and again while runs are played, and so must be small
 
     @property
     def name(self) -> str:
@@ -174,16 +176,21 @@ class Study:
         return {name: gains for name, gains in result.items() if not np.isnan(gains).all()}
 
 
-def studied(folder: Path) -> Study:
-    """Return the study of a folder. Runs that its plan names and that have not begun are in it too."""
+def studied(folder: Path, read: Callable[..., Run] = Run, live: bool = False) -> Study:
+    """Return the study of a folder. Runs that its plan names and that have not begun are in it too.
+
+    `read` makes a run of its folder, the rounds asked for and its seed; whoever looks often may hand over one that
+    remembers runs.
+    """
     place = CommandFolder(folder)
     begun = place.runs()
     require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
     if begun[0].path != folder and place.has_plan:
         planned = [(e["method"]["name"], e["seed"], e["rounds"]) for e in place.plan()["arms"]]
-        runs = [(name, Run(place.run(name, seed).path, asked, seed)) for name, seed, asked in planned]
+        runs = [(name, read(place.run(name, seed).path, asked, seed)) for name, seed, asked in planned]
     else:
-        runs = [(run.method, run) for run in (Run(one.path) for one in begun)]
+        runs = [(run.method, run) for run in (read(one.path) for one in begun)]
         runs.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))
     names = dict.fromkeys(name for name, _ in runs)
-    return Study(folder, {name: Entry(name, tuple(run for other, run in runs if other == name)) for name in names})
+    entries = {name: Entry(name, tuple(run for other, run in runs if other == name)) for name in names}
+    return Study(folder, entries, live)

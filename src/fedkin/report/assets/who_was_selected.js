@@ -1,6 +1,7 @@
-const rounds = JSON.parse(document.getElementById("rounds").textContent);
-function attends() {
-  const about = rounds[chosen("attended") ?? "0"], place = document.getElementById("attended"), found = attended(about);
+function attends(root) {
+  const place = document.getElementById("attended"), about = stores.rounds?.[chosen("attended") ?? "0"];
+  if (!about || !place || !root.contains(place)) return;
+  const found = attended(about);
   place.querySelector("p").textContent = about.said;
   place.querySelector(".note").textContent = about.note;
   const one = about.sizes.every(size => size === 1) && about.columns.every(([first, last]) => first === last);
@@ -31,6 +32,5 @@ function attends() {
   }
   Plotly.react("attended-map", data, layout, settings);
 }
-for (const input of document.querySelectorAll('input[name="attended"]')) input.addEventListener("change", attends);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", attends);
-attends();
+drawers.push(attends);
+document.addEventListener("change", ({target}) => { if (target.name === "attended") attends(document.body); });
