@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fedkin.command.alive import alive
 from fedkin.command.app import app, data_app
 from fedkin.command.lists import list_datasets, list_methods
 from fedkin.command.options import DataOptions, shared
@@ -39,10 +40,12 @@ def data_show(
     """
     from fedkin.data import load, picture
 
-    federation = load(Data(name=name, **options.of_data()))
+    with alive(f"Loading {name}"):
+        federation = load(Data(name=name, **options.of_data()))
     for line in picture.table(federation):
         print(line)
     word = "-".join(w for w in (name, options.partition, options.irrelevant) if w)
     path = out or Path("".join(c if c.isalnum() or c in ".-" else "-" for c in word) + ".svg")
-    picture.draw(federation, path)
+    with alive("Drawing the picture"):
+        picture.draw(federation, path)
     print(f"Picture: {path}")

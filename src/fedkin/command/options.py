@@ -73,6 +73,7 @@ class PlayOptions:
     resume: Annotated[
         bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
     ] = False
+    watch: Annotated[bool, option("Show the runs on a local page while they are played.", "--watch")] = False
     as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
         False
     )

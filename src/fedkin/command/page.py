@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fedkin.command.alive import alive
 from fedkin.command.app import app
 from fedkin.errors import require
 from fedkin.runs.folder import CommandFolder
@@ -21,7 +22,8 @@ def write_report(folder: Path, screen: Console) -> Path | None:
         hint = f"For a report with pictures: pip install 'fedkin[report]', then: fedkin report {folder}"
         screen.print(hint, markup=False, highlight=False, soft_wrap=True)
         return None
-    return write(folder)
+    with alive("Writing the report"):
+        return write(folder)
 
 
 @app.command()

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from fedkin import presets
+from fedkin.command.alive import alive
 from fedkin.command.app import Unfinished, app
 from fedkin.command.lists import WIDTH, list_presets
 from fedkin.command.options import PlayOptions, PresetOptions, RunOptions, shared
@@ -20,6 +21,7 @@ from fedkin.command.page import write_report
 from fedkin.command.progress import Progress
 from fedkin.command.read import fresh_folder, read_experiment, read_jobs, read_methods, read_seeds
 from fedkin.command.settings import with_settings
+from fedkin.command.watch import beside
 from fedkin.comparison.compare import carry_out, plan_for
 from fedkin.comparison.jobs import Killed
 from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, stored_plan, with_local
@@ -36,6 +38,7 @@ Target = Annotated[
         metavar="METHOD|FILE", help="A method, a saved experiment.json or .toml, or with --resume the folder of a run."
     ),
 ]
+PREPARING = "Loading the data and checking the plan"
 PresetName = Annotated[str, typer.Argument(metavar="PRESET|list", help="A preset, or 'list'.")]
 Targets = Annotated[list[str], typer.Argument(metavar="METHOD...", help="Methods to compare; Local is always added.")]
 
@@ -88,7 +91,9 @@ def preset(name: PresetName, options: PresetOptions) -> None:
     jobs = read_jobs(options.jobs or "auto", len(experiments) * len(seeds), experiments[0].device)
     loaded = Loaded()
     folder = options.out or Path("runs") / name
-    carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs, name), loaded, options)
+    with alive(PREPARING):
+        plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, name)
+    carry(plan, loaded, options)
 
 
 def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, name: str) -> None:
@@ -98,7 +103,9 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
     if options.resume and options.out is None:
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
     loaded = Loaded()
-    carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs), loaded, options)
+    with alive(PREPARING):
+        plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs)
+    carry(plan, loaded, options)
 
 
 def resume_folder(folder: Path, options: RunOptions) -> None:
@@ -122,26 +129,30 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
     """Carry a plan out with a progress display, and show what came out."""
     screen = Console(stderr=True)
     go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
-    with Progress(screen, plan.runs) as progress:
-        try:
-            found = carry_out(
-                plan,
-                loaded,
-                resume=options.resume,
-                watching=progress.watching,
-                warn=progress.warn,
-                stopping=lambda: progress.stopping,
-            )
-        except Killed as error:
-            raise Unfinished(f"{error} {go_on}") from None
-    if found is None:
-        screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
-        raise typer.Exit(130)
-    show(found, options.as_json, screen)
+    progress = Progress(screen, plan.runs)
+    with beside(options.watch, plan.folder.path, progress.doing, screen) as end_page:
+        with progress:
+            try:
+                found = carry_out(
+                    plan,
+                    loaded,
+                    resume=options.resume,
+                    watching=progress.watching,
+                    warn=progress.warn,
+                    stopping=lambda: progress.stopping,
+                )
+            except Killed as error:
+                raise Unfinished(f"{error} {go_on}") from None
+        if found is None:
+            end_page(f"Stopped and saved; this page no longer changes. {go_on}")
+            screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
+            raise typer.Exit(130)
+        page = show(found, options.as_json, screen)
+        end_page(f"This page no longer changes; {f'the report is {page}' if page else 'its run is over'}.")
 
 
-def show(found: Comparison, as_json: bool, screen: Console) -> None:
-    """Print the table or the JSON summary, and write the page."""
+def show(found: Comparison, as_json: bool, screen: Console) -> Path | None:
+    """Print the table or the JSON summary, and write the page; returns its path."""
     if as_json:
         sys.stdout.write(json.dumps(found.summary, indent=2) + "\n")
     else:
@@ -152,3 +163,4 @@ def show(found: Comparison, as_json: bool, screen: Console) -> None:
     page = write_report(found.folder, screen)
     end = f", its report is {page}" if page else ""
     screen.print(f"The run is in {found.folder}{end}", highlight=False, soft_wrap=True)
+    return page

@@ -15,6 +15,7 @@ from fedkin.data.federation import Index
 from fedkin.engines.batching import picked
 from fedkin.engines.engine import Score
 from fedkin.engines.network import Network
+from fedkin.messages import Tell, nobody
 from fedkin.parts import Train
 
 Logits = Callable[[Model, Batch], Tensor]
@@ -25,8 +26,8 @@ HELD = 2**24  # bytes of models, samples and what is computed from them that are
 class Scoring:
     """Scores models of one network on the samples (x, y)."""
 
-    def __init__(self, network: Network, x: Tensor, y: Tensor):
-        self.network, self.x, self.y, self.device = network, x, y, x.device
+    def __init__(self, network: Network, x: Tensor, y: Tensor, tell: Tell = nobody):
+        self.network, self.x, self.y, self.device, self.tell = network, x, y, x.device, tell
 
     def each(self, stacked: Model, ids: Tensor, index: Index, part: Train | None = None) -> Score:
         """Score each client's own model on its own samples; `part` says how a personal model predicts."""
@@ -52,6 +53,7 @@ class Scoring:
                 hit, cost = self.samples(logits, models, index.rows[places].to(self.device))
                 correct[at] += (hit & live).sum(1)
                 loss[at] += torch.where(live, cost, 0.0).sum(1)
+                self.tell("scoring clients", start + len(at) * min(1.0, (first + block) / width), len(order))
             start += len(at)
         return Score(correct, loss, sizes)
 
@@ -65,7 +67,10 @@ class Scoring:
     def rows(self, model: Model, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return whether each of these samples is classified rightly, and its loss."""
         block = max(1, HELD // self.network.footprint)
-        found = [self.samples(self.network.logits, model, some.to(self.device)) for some in rows.split(block)]
+        found = []
+        for some in rows.split(block):
+            found.append(self.samples(self.network.logits, model, some.to(self.device)))
+            self.tell("scoring samples", min(len(found) * block, len(rows)), len(rows))
         hits, costs = zip(*found, strict=True)
         return torch.cat(hits), torch.cat(costs)
 

@@ -113,6 +113,10 @@ class RunFolder:
         with open(self.path / ROUNDS) as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
+    def changed(self) -> float:
+        """Return when the last round was recorded, as a time of day."""
+        return (self.path / ROUNDS).stat().st_mtime
+
     def selected(self) -> np.ndarray:
         """Return who was selected, all rounds in one array."""
         return np.fromfile(self.path / SELECTED, "<i4")

@@ -144,7 +144,7 @@ class Run:
     @cached_property
     def selected(self) -> list[np.ndarray]:
         """Who was selected, round by round."""
-        return self.by_round(self.files.selected())
+        return by_round(self.rounds, self.files.selected())
 
     @cached_property
     def kept(self) -> list[np.ndarray] | None:
@@ -152,15 +152,10 @@ class Run:
 
         None where a version wrote the run that did not write this down.
         """
-        stored = self.files.kept()
-        found = None if stored is None else self.by_round(stored)
-        same = found is not None and [len(row) for row in found] == [line["selected"] for line in self.rounds]
+        rounds, stored = self.rounds, self.files.kept()
+        found = None if stored is None else by_round(rounds, stored)
+        same = found is not None and [len(row) for row in found] == [line["selected"] for line in rounds]
         return found if same else None
-
-    def by_round(self, values: np.ndarray) -> list[np.ndarray]:
-        """Cut an array of one value for each selected client into rounds."""
-        ends = np.cumsum([line["selected"] for line in self.rounds], dtype=int)
-        return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []  # a killed run may have written more
 
     @cached_property
     def participation(self) -> dict[str, np.ndarray]:
@@ -170,7 +165,8 @@ class Run:
     def accuracy(self, kind: str) -> np.ndarray:
         """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64
         require(self.files.has_accuracy(kind), f"This run has no accuracies of the kind '{kind}' of every client.")
-        return self.files.accuracy(kind).reshape(-1, self.n)
+        scored = sum(kind in line["accuracy"] for line in self.scored)
+        return whole_rows(self.files.accuracy(kind), self.n)[:scored]  # a run at work, or killed, may have more
 
     @cached_property
     def accuracies(self) -> dict[str, np.ndarray]:
@@ -274,6 +270,20 @@ class Run:
             return int(names.index(client))
         require(0 <= client < self.n, f"There is no client {client}; they are numbered from 0 to {self.n - 1}.")
         return client
+
+
+def by_round(rounds: list[dict[str, Any]], values: np.ndarray) -> list[np.ndarray]:
+    """Cut an array of one value for each selected client into rounds. A run at work, or killed, may have more values.
+
+    Read the rounds before the values: a run writes them last, so that the values of every line are there.
+    """
+    ends = np.cumsum([line["selected"] for line in rounds], dtype=int)
+    return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []
+
+
+def whole_rows(values: np.ndarray, n: int) -> np.ndarray:
+    """Return an array as rows of n values, without a last row that is only written in part."""  # (rows, n)
+    return values[: len(values) // n * n].reshape(-1, n)
 
 
 def load_run(folder: Path | str) -> Run:

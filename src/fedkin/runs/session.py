@@ -32,12 +32,14 @@ from fedkin.runs.experiment import Experiment
 from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History
+from fedkin.runs.pulse import Doing, Pulse
 from fedkin.runs.recorder import Recorder, line
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
 
 CHECKPOINT_SECONDS = 20.0
+SCORING = "scoring: "  # in front of what is done for it: clients may train to be scored
 SNAPSHOTS = 100  # rounds of which pictures are kept
 
 
@@ -110,6 +112,9 @@ class Session:
         self.callbacks = Callbacks((self.history, *recorder, *callbacks))
         self.checkpoint_seconds = checkpoint_seconds
         self.next_checkpoint = time.monotonic() + checkpoint_seconds
+        self.playing, self.phase = 0, ""  # the round that is played, and what for, where it is not for training
+        self.engine.tell = Pulse(self.tell)
+        self.task = replace(self.task, tell=self.engine.tell)
         self.received: dict[str, Score] = {}  # of the round that is played, by kind
         self.received_seconds = 0.0  # what scoring them took
 
@@ -117,7 +122,9 @@ class Session:
         """Play the rounds that are left, write what came out, and return the run."""
         state = self.resumed() if resume else self.started()
         self.callbacks.begun(self.about)
+        self.playing = state.round + 1
         state = loop(self.method, self.task, self.engine, state, self)
+        self.playing, self.phase = state.round, "ending: "
         finished = state.round >= self.task.rounds
         if self.recorder is not None:
             self.save(state)
@@ -188,12 +195,18 @@ class Session:
 
     def sent(self, state: State, sent: Sent) -> None:
         if self.scores(state.round + 1) and "recv" in self.kinds:
-            start = time.perf_counter()
+            start, self.phase = time.perf_counter(), SCORING
             self.received = score_received(self.method, self.task, self.engine, sent)
             self.received_seconds = time.perf_counter() - start
+            self.phase = ""
+
+    def tell(self, what: str, done: float, of: float) -> None:
+        """Tell the callbacks how far the round is."""
+        said = what if what.startswith(self.phase.strip(": ")) else self.phase + what
+        self.callbacks.working(Doing(self.playing, self.task.rounds, said, done, of))
 
     def played(self, state: State, log: Log) -> bool:
-        scores = None
+        scores, self.phase = None, SCORING
         if self.scores(state.round):
             with log.timed("evaluate_s"):
                 now = score_models(self.method, self.task, self.engine, state, self.kinds)
@@ -218,6 +231,7 @@ class Session:
         go_on = self.callbacks.recorded(record)
         if self.recorder is not None and time.monotonic() > self.next_checkpoint:
             self.save(state)
+        self.playing, self.phase = state.round + 1, ""
         return go_on
 
     def said(self, state: State, log: Log, scored: bool) -> dict[str, dict[str, Any]]:

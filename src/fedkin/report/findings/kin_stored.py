@@ -53,8 +53,8 @@ def round_json(kin: Kin, round: int, components: Iterable[str]) -> str:
 
 
 def rounds_that_fit(of: Kinship, components: list[str], budget: int, last: int) -> dict[int, str]:
-    """As many rounds as fit into the budget, at most STEPS, evenly spaced. The last round is always among them: alone it
-    may take `last` bytes, and if it does not fit into these either, the result is empty."""
+    """As many rounds as fit into the budget, at most STEPS, evenly spaced. The last round is always among them. Alone
+    it may take `last` bytes; if it does not fit into these either, the result is empty."""
     made = {of.rounds[-1]: round_json(of.stored[of.rounds[-1]], of.rounds[-1], components)}
     guess = int(1.5 * budget / len(made[of.rounds[-1]]))  # spares the writing of rounds that will not fit
     count = min(STEPS, len(of.rounds), guess)
