@@ -26,11 +26,18 @@ const clipped = name => name.length > 14 && !name.includes("&") ? name.slice(0, 
 const chosen = name => document.querySelector(`input[name="${name}"]:checked`)?.value;
 const asked = () => chosen("kind") + "/" + chosen("average"); // which lines of the curves the reader wants to see
 const visible = trace => trace.meta === undefined ? trace : {...trace, visible: trace.meta === asked()};
+// Draws a figure, anew or for the first time. Its place has the figure's height, for when a screen turns plotly forgets
+// the height and asks the place.
+function figured(place, data, layout) {
+  const {height, ...rest} = coloured(layout);
+  if (height) place.style.height = height + "px";
+  Plotly.react(place, data, {autosize: true, ...rest}, settings);
+}
 drawers.push(root => {
   for (const [id, figure] of Object.entries(stores.figures)) {
     const place = document.getElementById(id);
     if (place && root.contains(place))
-      Plotly.react(place, figure.data.map(visible), coloured(figure.layout), settings);
+      figured(place, figure.data.map(visible), figure.layout);
   }
 });
 document.addEventListener("change", ({target}) => {

@@ -17,12 +17,11 @@ function mapped(id) {
       {...common, z: found.others, colorscale: WEIGHTS, zmin: Math.log10(about.low), zmax: Math.log10(about.high)},
       {...common, z: found.none, colorscale: [[0, nothing], [1, nothing]], zmin: 0, zmax: 1},
       {...common, z: found.own, colorscale: OWN, zmin: 0, zmax: 1}];
-    const layout = coloured({margin: {l: 34, r: 4, t: 28, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
+    const layout = {margin: {l: 34, r: 4, t: 28, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
       hoverlabel: {align: "left"},
       xaxis: axis("learned from", found.across, about, [-0.5, found.across.length - 0.5]),
-      yaxis: axis("client", found.down, about, [found.down.length - 0.5, -0.5])});
-    layout.plot_bgcolor = styled().getPropertyValue("--blank").trim();
-    Plotly.react(map, data, layout, settings);
+      yaxis: axis("client", found.down, about, [found.down.length - 0.5, -0.5]), plot_bgcolor: styled().getPropertyValue("--blank").trim()};
+    figured(map, data, layout);
   }
 }
 function played(id, button) {
