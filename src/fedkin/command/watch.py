@@ -48,7 +48,7 @@ def watch(
 
 
 @contextmanager
-def served(folder: Path, port: int | None = None, share: float = 0.3) -> Iterator[Server]:
+def served(folder: Path, port: int | None = None, share: float = 0.3, beside: bool = False) -> Iterator[Server]:
     """Serve the page of a folder while the block runs."""
     try:
         from fedkin.watch.server import Server, check_port
@@ -57,7 +57,7 @@ def served(folder: Path, port: int | None = None, share: float = 0.3) -> Iterato
         raise BadInput("The page needs plotly: pip install 'fedkin[report]'.") from None
     check_port(port)
     check_watchable(folder)
-    with Server(Watched(folder, share), port) as server:
+    with Server(Watched(folder, share, beside), port) as server:
         yield server
 
 
@@ -78,7 +78,7 @@ def beside(
     if not wanted:
         yield lambda note: None
         return
-    with served(folder, share=BESIDE) as server:
+    with served(folder, share=BESIDE, beside=True) as server:
         server.watched.doing = doing
         screen.print(f"Watch it: {server.address} (this machine only)", highlight=False, markup=False)
         yield server.finish

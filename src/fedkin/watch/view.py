@@ -24,6 +24,7 @@ from fedkin.watch.status import status
 
 Signature = tuple[tuple[str, int, int], ...]  # name, size and time of every file that matters
 SKIPPED = (".", "report.html", "checkpoints", "slots-")  # how names begin of what is no part of the page
+POLL, SELDOM = 1000, 5000  # milliseconds to the page's next question, while something is played and while nothing is
 OFTEN = 0.5  # seconds between two looks at the files, at least
 
 # While a file is being replaced, or files of one run are of two different rounds, reading may fail in these ways. The
@@ -98,18 +99,20 @@ def signature(folder: Path) -> Signature:
 class Watched:
     """The folder that is watched. It is read again when its files have changed, in the threads of the server.
 
-    Making the sections takes at most `share` of the time, so that a run in the same process is not slowed down.
-    `doing` says what runs are doing within their rounds, by name, where somebody knows it.
+    Making the sections takes at most `share` of the time, so that a run in the same process is not slowed down. The
+    page is `beside` a command if it ends with it. `doing` says what runs are doing within their rounds, by name, where
+    somebody knows it.
     """
 
     def __init__(
         self,
         folder: Path,
         share: float = 0.3,
+        beside: bool = False,
         doing: Callable[[], dict[str, str]] = dict,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self.folder, self.share, self.doing, self.clock = folder, share, doing, clock
+        self.folder, self.share, self.beside, self.doing, self.clock = folder, share, beside, doing, clock
         self.lock, self.read = Lock(), Remembered()
         self.shown: object = None  # the signature of what `view` shows
         self.study: Study | None = None
@@ -127,7 +130,9 @@ class Watched:
                 self.look()
             progress = self.progress()
             first = status(progress, self.folder.resolve().name, self.doing(), self.note or self.wrong)
+            quiet = progress.state in ("finished", "stopped") and not self.beside
             about = {"state": progress.state, "title": self.folder.resolve().name, "last": self.last}
+            about["wait"] = SELDOM if quiet else POLL
             return self.view.with_first("status", first).answer(have, about)
 
     def look(self) -> None:

@@ -1,6 +1,7 @@
+// Names stand upright or lie: leaning, the last one would stick out, and plotly would leave it away.
 const axis = (title, ids, about, range) => ({title: {text: title, standoff: 6}, range, showgrid: false, zeroline: false,
-  automargin: true, fixedrange: true, tickfont: {size: 11}, showticklabels: ids.length <= NAMED, ticks: "",
-  tickvals: ids.map((_, i) => i), ticktext: ids.map(id => clipped(about.names[id]))});
+  automargin: true, fixedrange: true, autotickangles: [0, 90], tickfont: {size: 11}, ticks: "",
+  showticklabels: ids.length <= NAMED, tickvals: ids.map((_, i) => i), ticktext: ids.map(id => clipped(about.names[id]))});
 function mapped(id) {
   const about = stores.kin[id], place = document.getElementById(id);
   const step = about.steps[place.querySelector('input[type="range"]')?.value ?? 0];

@@ -1,4 +1,4 @@
-const POLL = 1000, SLOW = 5000; // milliseconds between two questions, while something runs and while nothing does
+const LOOK_AGAIN = 2000, HIDDEN = 5000; // milliseconds to the next question if nobody answered, or nobody looks
 const LOST_WORDS = "The connection is lost: the command that showed this page has ended. This is what was known last.";
 const main = document.querySelector("main"), lost = document.createElement("p");
 lost.id = "lost";
@@ -80,7 +80,7 @@ async function watched() {
   lost.textContent = answer ? "" : LOST_WORDS;
   if (answer) taken(answer);
   if (answer?.last) return;
-  const wait = document.hidden || answer?.state === "finished" || answer?.state === "stopped" ? SLOW : POLL;
-  setTimeout(watched, wait);
+  const wait = answer?.wait ?? LOOK_AGAIN;
+  setTimeout(watched, document.hidden ? Math.max(wait, HIDDEN) : wait);
 }
 watched();
