@@ -34,7 +34,7 @@ class Progress:
         self.bar = Bar(
             SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TextColumn("{task.fields[seen]}"),
             TimeRemainingColumn(),
@@ -122,7 +122,7 @@ class RunProgress(Callback):
     def working(self, doing: Doing) -> None:
         self.doing = doing
         if self.bar is not None:
-            self.progress.bar.update(self.bar, seen=f"{self.accuracy} {doing.far}".strip())
+            self.progress.bar.update(self.bar, seen=f"{doing.far} {self.accuracy}".strip())
 
     def recorded(self, record: Record) -> bool:
         now, progress = time.monotonic(), self.progress
@@ -132,7 +132,8 @@ class RunProgress(Callback):
         if record.dropped:
             lost = f"{len(record.dropped)} uploads were not finite and count for nothing."
             progress.warn(f"{self.name}, round {record.round}: {lost}")
-        words = f"{self.accuracy} {self.speed(record, now):,.0f} clients/s"
+        speed = self.speed(record, now)
+        words = f"{self.accuracy} {speed:,.{0 if speed >= 10 else 2}f} clients/s".strip()
         if self.bar is not None:
             progress.bar.update(self.bar, completed=record.round, seen=words)
         if progress.whole is not None:
