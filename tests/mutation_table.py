@@ -25,6 +25,8 @@ class Mutation:
 RESUME = "runs -k resume and not killed"
 STATISTICS = "runs -k statistics"
 VERDICT = "runs -k verdict"
+MEASURED = "test_metrics.py"
+RECORDED = "runs/test_metrics.py"
 
 PARTS = [
     Mutation("prox-sign", "(self.towards, -self.pull)", "(self.towards, self.pull)", "golden train -k prox"),
@@ -99,7 +101,7 @@ ENGINES = [
         "all(0).cpu() | True",
         "test_round.py engines parts -k broken or nonsense",
     ),
-    Mutation("padding-evaluated", "(hit & live).sum(1)", "hit.sum(1)", "engines -k evaluation"),
+    Mutation("padding-evaluated", "(hit & block.live).sum(1)", "hit.sum(1)", "engines -k evaluation"),
     Mutation(
         "recv-before-mixing",
         'if "model" not in sent.own:',
@@ -151,6 +153,19 @@ RUNS = [
     Mutation(
         "fingerprint-no-labels", "[federation.y, federation.x[::step],", "[federation.x[::step],", "data -k truth"
     ),
+    Mutation(
+        "table-fitted-on-all-rows",
+        "zip(federation.names, federation.train.lists(), strict=True)}",
+        "zip(federation.names, federation.test.lists(), strict=True)}",
+        "data -k preparation",
+    ),
+    Mutation(
+        "site-scaled-by-all",
+        'name: common if standardise == "all" else',
+        "name: common if True else",
+        "data -k preparation",
+    ),
+    Mutation("indicator-forgotten", "if missing else []", "if False else []", "data -k preparation"),
     Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
     Mutation("half-line-believed", 'if line.endswith("\\n")', "", "report -k partial"),
     Mutation(
@@ -163,7 +178,7 @@ RUNS = [
     Mutation("target-met-below", "/ WINDOW > target", "/ WINDOW >= target", STATISTICS),
     Mutation(
         "macro-is-micro",
-        "float(score.accuracy[have].mean())",
+        "float(values[have].mean())",
         "float(score.correct.sum() / score.count.sum())",
         "engines",
     ),
@@ -206,4 +221,60 @@ RUNS = [
     Mutation("wrapper-forgets", "return self.base.needs", "return Needs()", "test_needs.py select -k dismiss or needs"),
 ]
 
-MUTATIONS = [*PARTS, *ENGINES, *RUNS]
+METRICS = [
+    Mutation(
+        "balanced-over-all-classes",
+        "by_class(seen.weights * seen.right) / seen.truth)",
+        "by_class(seen.weights * seen.right) / seen.truth.clamp(min=1))",
+        MEASURED,
+    ),
+    Mutation("auc-ties-lost", "mass.cumsum(2) - mass / 2", "mass.cumsum(2) - mass", MEASURED),
+    Mutation("auc-own-pairs", "seen.truth.square() / 2", "0 * seen.truth", MEASURED),
+    Mutation("auc-saturates", "(out - out.flip(-1)).mT if two else seen.log_p.mT", "seen.log_p.exp().mT", MEASURED),
+    Mutation("f1-of-the-other-class", "each[:, 1] if", "each[:, 0] if", MEASURED),
+    Mutation(
+        "log-loss-infinite-forgotten",
+        "torch.where(each.isfinite(), each, torch.inf)",
+        "each.nan_to_num(0.0, 0.0)",
+        MEASURED,
+    ),
+    Mutation("calibration-bins", "(sure * BINS).ceil()", "(sure * BINS).round()", MEASURED),
+    Mutation("r2-around-zero", "(y - seen.mean(y)[:, None]).square()", "y.square()", MEASURED),
+    Mutation("rmse-unit", "1.0 if seen.scale is None else seen.scale.double()", "1.0", MEASURED),
+    Mutation("rmse-unit-in-a-run", '"rmse" in found and scale is not None', "False", "engines/test_numbers.py"),
+    Mutation(
+        "padding-counts",
+        "torch.where(self.weights > 0, self.weights * each, 0.0)",
+        "each.expand_as(self.weights)",
+        MEASURED,
+    ),
+    Mutation("gain-turned", "theirs - other if self.higher_is_better else", "theirs - other if True else", MEASURED),
+    Mutation("micro-unweighted", "(values[have] * count).sum()", "values[have].mean() * count.sum()", RECORDED),
+    Mutation("best-loss-highest", "np.max(values) if higher else np.min(values)", "np.max(values)", RECORDED),
+    Mutation("worst-loss-lowest", "values if higher_is_better else values[::-1]", "values", RECORDED),
+    Mutation(
+        "another-clients-rows", "cut = start[last] - start[first]", "cut = start[last] - start[first] - 1", RECORDED
+    ),
+    Mutation("squared-error-gradient", "d = 2 * (logits - y)", "d = logits - y", "engines/test_numbers.py"),
+    Mutation(
+        "class-weights-of-all",
+        "present = (counts > 0).sum(1, keepdim=True)",
+        "present = counts.shape[1]",
+        "engines/test_class_weights.py",
+    ),
+    Mutation(
+        "class-weights-ignored",
+        '.gather(1, result["y"])',
+        '.gather(1, result["y"]).clamp(1, 1)',
+        "engines/test_class_weights.py",
+    ),
+    Mutation("predicted-by-the-network", 'ids, "test", method.train)', 'ids, "test")', "runs/test_predictions.py"),
+    Mutation(
+        "outputs-shuffled",
+        "first[at][:, None] + block.columns",
+        "first[:len(at)][:, None] + block.columns",
+        "runs/test_predictions.py",
+    ),
+]
+
+MUTATIONS = [*PARTS, *ENGINES, *RUNS, *METRICS]

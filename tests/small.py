@@ -127,7 +127,7 @@ def same_runs(one: Path, other: Path) -> None:
     """Models, records and summaries of two run folders are the same, but for the seconds they took."""
     names = sorted(path.name for path in one.glob("*.bin"))
     assert names == sorted(path.name for path in other.glob("*.bin"))
-    for name in ["models.safetensors", "experiment.json", *names]:
+    for name in ["models.safetensors", "predictions.safetensors", "experiment.json", *names]:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
     runs = fk.Run(one), fk.Run(other)
     lines = [[{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds] for run in runs]

@@ -24,6 +24,7 @@ class Needs:
     reports: tuple[str, ...] = ()  # numbers that each client reports, as "loss"
     survey: bool = False  # every client reports once, before round 1
     truth: bool = False  # who is irrelevant
+    classes: bool = False  # targets that are classes, not numbers
     rounds: bool = False  # the number of rounds, so that a run cannot be extended
 
     def __or__(self, other: Needs) -> Needs:

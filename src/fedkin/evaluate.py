@@ -102,8 +102,7 @@ def score_models(
     if common is not None and "global" in kinds:
         found |= {f"global{suffix}": engine.score_one(common, split) for suffix, split in splits.items()}
     parts: dict[str, list[Score]] = {}
-    most = max(1, min(BLOCK, HELD // tree.size([task.model])[1]))
-    for ids in torch.arange(task.n).split(most) if "post" in kinds else ():
+    for ids in blocks(task) if "post" in kinds else ():
         models = personal_models(method, task, engine, state, ids)
         for suffix, split in splits.items():
             parts.setdefault(f"post{suffix}", []).append(engine.score(models, ids, split, method.train))
@@ -116,9 +115,34 @@ def score_models(
     return found
 
 
+def predictions(
+    method: Method, task: Task, engine: Engine, state: State, kinds: Collection[str] = KINDS
+) -> dict[str, Tensor]:
+    """Return the outputs, for every client's test samples, of the models that `post` and `global` score now."""
+    found: dict[str, Tensor] = {}
+    if "post" in kinds:
+        parts = [
+            engine.outputs(personal_models(method, task, engine, state, ids), ids, "test", method.train)
+            for ids in blocks(task)
+        ]
+        found["post"] = torch.cat(parts)
+    common = method.collaborate.model(state.collaborate)
+    if common is not None and "global" in kinds:
+        found["global"] = engine.outputs_one(common, "test")
+    return found
+
+
+def blocks(task: Task) -> tuple[Tensor, ...]:
+    """Return all clients in blocks, whose personal models are held at once."""
+    found: tuple[Tensor, ...] = torch.arange(task.n).split(max(1, min(BLOCK, HELD // tree.size([task.model])[1])))
+    return found
+
+
 def joined(parts: list[Score]) -> Score:
     """Join the scores of blocks of clients."""
-    return Score(*(torch.cat([getattr(part, name) for part in parts]) for name in ("correct", "loss", "count")))
+    values = {name: torch.cat([part.values[name] for part in parts]) for name in parts[0].values}
+    correct, loss, count = (torch.cat([getattr(part, n) for part in parts]) for n in ("correct", "loss", "count"))
+    return Score(correct, loss, count, values)
 
 
 def personal_models(method: Method, task: Task, engine: Engine, state: State, ids: Tensor) -> Model:

@@ -201,3 +201,11 @@ def test_every_run_gets_its_own_data() -> None:
     assert loaded(replace(base, seed=3)) is first
     assert loaded(replace(base, data=fk.Data("digits", clients=4))).n == 4
     assert loaded(replace(base, data=first)) is first
+
+
+def test_a_sentence_is_said_once_however_many_runs_say_it() -> None:
+    x = np.random.default_rng(0).normal(size=(40, 2)) * [1, 1000]
+    federation = fk.from_clients({name: (x, np.arange(40) % 2) for name in "ab"})
+    heard: list[str] = []
+    fk.compare(["fedavg"], federation, rounds=1, seeds=2, warn=heard.append)
+    assert len([sentence for sentence in heard if "differ much in scale" in sentence]) == 1

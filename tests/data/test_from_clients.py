@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import fedkin as fk
 from fedkin.data import from_clients
 from fedkin.errors import BadInput
 
@@ -45,6 +46,39 @@ class TestFromClients:
         federation = from_clients({"a": (self.X[:2], ["b", "c"]), "z": (self.X[:2], ["a", "c"])})
         assert federation.source["labels"] == ["a", "b", "c"]
         assert federation.y.tolist() == [1, 2, 0, 2]
+
+    def test_named_classes(self) -> None:
+        federation = from_clients({"a": (self.X[:4], ["ill", "well", "ill", "well"])})
+        assert federation.labels == ("ill", "well")
+        assert from_clients({"a": (self.X, self.Y)}).labels == ()
+        assert from_clients({"a": (self.X, self.Y + 1)}).labels == ("1", "2")
+
+    def test_features_of_very_different_scale_are_told(self) -> None:
+        x = np.random.default_rng(0).normal(size=(40, 3)) * [1, 2, 50]
+        y = np.arange(40) % 2
+        assert from_clients({"a": (x, y)}).notes == ()
+        told = from_clients({"a": (x * [1, 1, 10], y)}).notes
+        assert len(told) == 1
+        assert "differ much in scale (standard deviations from" in told[0]
+        assert "standardise them, each client by its own training rows" in told[0]
+        heard: list[str] = []
+        fk.run(
+            fk.Experiment(fk.methods.fedavg(), from_clients({"a": (x * [1, 1, 10], y)}), rounds=1), warn=heard.append
+        )
+        assert heard == list(told)
+        constant = np.concatenate([x[:, :2], np.full((40, 1), 1e9)], axis=1)  # says nothing, so it does not matter
+        assert from_clients({"a": (constant, y)}).notes == ()
+        assert from_clients({"a": (x.reshape(40, 3, 1, 1) * 1000, y)}).notes == ()  # pixels
+
+    def test_only_training_rows_say_how_features_differ(self) -> None:
+        x = np.random.default_rng(0).normal(size=(40, 2))
+        wild = x * [1, 1000]
+        parts = {"train": (x, np.arange(40) % 2), "test": (wild, np.arange(40) % 2)}
+        assert from_clients({"a": parts}).notes == ()
+
+    def test_large_values_to_predict_are_told(self) -> None:
+        told = from_clients({"a": (self.X, np.linspace(0, 1e6, 20) + 0.5)}).notes
+        assert "values to predict have a standard deviation of" in told[0]
 
     def test_tokens_stay_whole_numbers(self) -> None:
         tokens = torch.arange(12).reshape(6, 2)

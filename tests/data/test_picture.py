@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fedkin.data import Data, Federation, from_clients, load
-from fedkin.data.picture import SHADES, draw, table
+from fedkin.data.division import table
+from fedkin.data.picture import SHADES, draw
 from fedkin.errors import BadInput
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -268,7 +268,7 @@ def test_who_shares_rows_with_an_irrelevant_client_keeps_them(spec: str) -> None
 
 def test_the_scenario_is_applied_to_any_data(tmp_path: Path) -> None:
     table = tmp_path / "own.csv"
-    table.write_text("client,a,b,label\n" + "".join(f"c{i % 5},{i},{-i},{i % 3}\n" for i in range(100)))
+    table.write_text("client,a,b,label\n" + "".join(f"c{i % 5},{i / 2},{-i / 2},{i % 3}\n" for i in range(100)))
     for data in (Data(str(table)), Data("synthetic", clients=5), Data("digits", clients=5)):
         made = load(replace(data, irrelevant="flip:0.4", seed=2))
         assert made.irrelevant is not None

@@ -32,6 +32,7 @@ def test_both_ways_to_write_arguments_are_read(text: str, expected: tuple[str, l
         Data("mnist", "dirichlet:0.1", 500, test=0.2, validation=0.1, minimum=2, holdout="official"),
         Data("some/folder/patients.csv", "natural:hospital", target="diagnosis"),
         Data("mnist", irrelevant="ood:0.1,fashion_mnist"),
+        Data("a.csv", features=("age", "ward"), drop=("ward",), standardise="all", task="regress"),
     ],
 )
 def test_a_record_survives_json(data: Data) -> None:
@@ -72,6 +73,13 @@ def test_a_record_survives_json(data: Data) -> None:
         ({"test": 0.5, "validation": 0.5}, "leave nothing to train on"),
         ({"holdout": "offical"}, "did you mean official"),
         ({"client": "hospital"}, "own data"),
+        ({"task": "regress"}, "own data"),
+        ({"drop": ("age",)}, "are for tables"),
+        ({"standardise": "all"}, "are for tables"),
+        ({"name": "a.csv", "standardise": "sites"}, "did you mean site"),
+        ({"name": "a.csv", "task": "regression"}, "did you mean regress"),
+        ({"name": "a.csv", "features": "age"}, "'features' must be a list of columns, not 'age'"),
+        ({"name": "a.csv", "drop": ()}, "'drop' must be a list of columns"),
         ({"name": "a/b.csv", "client": ""}, "name of a column"),
         ({"irrelevant": 0.2}, "'irrelevant' must be text, not 0.2"),
         ({"irrelevant": ""}, "There is no kind of irrelevant clients called ''"),

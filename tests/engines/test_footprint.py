@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.collaborate import Mean
+from fedkin.data.federation import Index
 from fedkin.engines import Plain, Simulation, Stacked, scoring
 from fedkin.engines.footprint import Footprint
 from fedkin.engines.network import Network
-from fedkin.engines.scoring import Scoring
 from fedkin.keep import Everyone
 from fedkin.models import build
 from fedkin.parts import Method
@@ -95,19 +95,19 @@ def test_scoring_keeps_to_what_it_may_hold(
     weights = NUMBER * engine.network.parameters
     monkeypatch.setattr(scoring, "HELD", 5 * (weights + 9 * engine.network.footprint) // 2)
     blocks: list[int] = []
-    whole = Scoring.samples
+    whole = scoring.picked
 
-    def counted(self: Scoring, logits: Any, model: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def counted(values: Tensor, rows: Tensor) -> Tensor:
         blocks.append(rows.numel() * engine.network.footprint)
         if rows.dim() == 2:
             assert len(rows) * weights + blocks[-1] <= scoring.HELD
-        return whole(self, logits, model, rows)
+        return whole(values, rows)
 
-    monkeypatch.setattr(Scoring, "samples", counted)
+    monkeypatch.setattr(scoring, "picked", counted)
     models = {name: value.expand(3, *value.shape) for name, value in engine.network.model.items()}
     engine.score(models, torch.arange(3), "test")
     engine.score_one(engine.network.model, "test")
     with Footprint([*engine.network.model.values(), *engine.network.module.parameters()]) as found:
-        engine.scoring.rows(engine.network.model, torch.arange(150))
+        engine.scoring.rows(engine.network.model, Index.of([torch.arange(150)]))
     assert max(blocks) <= scoring.HELD
     assert found.most <= 1.5 * scoring.HELD

@@ -93,7 +93,7 @@ def scores_of(rounds: int, post: np.ndarray | None) -> Callable[..., dict[str, S
         count = torch.full((task.n,), 10_000)
         found = {"global": torch.full((task.n,), state.round / rounds)} | ({} if post is None else {"post": post})
         accuracy = {kind: torch.as_tensor(v, dtype=torch.float64) for kind, v in found.items()}
-        return {kind: Score((v * count).round().long(), v, count) for kind, v in accuracy.items()}
+        return {kind: Score((v * count).round().long(), v, count, {"accuracy": v}) for kind, v in accuracy.items()}
 
     return scored
 

@@ -233,3 +233,10 @@ def test_names_are_escaped(pair: Study, shown: Any, stores: Any) -> None:
     assert "<i>layer" not in page.html
     assert page.kin["kin-0"]["components"] == ["layer &lt;i&gt;layer", "layer other"]
     assert "<h4>layer &lt;i&gt;layer</h4>" in page.html
+
+
+def test_classes_are_called_by_their_names(script) -> None:
+    about = {"order": [0], "names": ["a"], "majority": [1], "classes": ["no", "yes"], "components": ["x"], "low": 0.1}
+    step = {"round": 1, "ids": [0], "sources": [0], "weights": [[[1.0]]]}
+    found = script("who_learns_from_whom_cells.js", "cells", about, step, 0, True)
+    assert "client a: mostly yes" in found["text"][0][0]

@@ -41,7 +41,7 @@ def test_only_what_is_asked_for_is_scored_and_nobody_is_fine_tuned_for_nothing(
     base = fk.Experiment(fk.methods.fedavg(count=2), fed, rounds=3, evaluate_every=1, threads=1)
     every, looked = trained(base, monkeypatch)
     assert set(every.summary["accuracy"]) == {"post", "global", "test"}
-    assert looked == 9
+    assert looked == 12, "in three scored rounds, and for the predictions that are kept"
     some, looked = trained(replace(base, score=("test", "global")), monkeypatch)
     assert looked == 0
     assert set(some.rounds[0]["accuracy"]) == {"global", "global/validation", "test"}

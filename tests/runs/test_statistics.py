@@ -16,12 +16,12 @@ def lines(values: list[float], checks: list[float] | None = None) -> list[dict]:
 
 def test_last_last10_best_and_validated() -> None:
     values = [0.1 * i for i in range(8)] + [0.9, 0.2, 0.3, 0.4]
-    found = statistics.accuracy([{"round": 0}, *lines(values)])["post"]["macro"]
+    found = statistics.measured([{"round": 0}, *lines(values)])["post"]["macro"]
     assert found == {"last": 0.4, "last10": pytest.approx(np.mean(values[-10:])), "best": 0.9, "validated": None}
     checks = [0.0] * 12
     checks[3] = 1.0
-    assert statistics.accuracy(lines(values, checks))["post"]["macro"]["validated"] == pytest.approx(values[3])
-    assert list(statistics.accuracy(lines(values, checks))) == ["post"]
+    assert statistics.measured(lines(values, checks))["post"]["macro"]["validated"] == pytest.approx(values[3])
+    assert list(statistics.measured(lines(values, checks))) == ["post"]
 
 
 def test_fairness() -> None:

@@ -36,7 +36,9 @@ def test_a_verdict_counts_clients_and_leaves_out_those_of_whom_nothing_is_known(
 def test_a_gain_is_what_a_client_reaches_beyond_alone() -> None:
     def run(post: list[float], irrelevant: list[bool] | None = None) -> fk.Run:
         truth = {} if irrelevant is None else {"irrelevant": irrelevant}
-        return fk.Run(known={"accuracies": {"post": np.array(post)}, "about_clients": truth})
+        return fk.Run(
+            known={"measured": {"accuracy": {"post": np.array(post)}}, "metric": "accuracy", "about_clients": truth}
+        )
 
     theirs, local = [0.75, 0.5, 1.0], [0.5, 0.75, 1.0]
     np.testing.assert_array_equal(gain(run(theirs), run(local)), [0.25, -0.25, 0.0])

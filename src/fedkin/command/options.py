@@ -43,7 +43,22 @@ class DataOptions:
     ] = None
     data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]")] = None
     client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.")] = None
-    target_column: Annotated[str | None, option("Own data: the column of the class.")] = None
+    target_column: Annotated[str | None, option("Own data: the column to predict, classes or numbers.")] = None
+    features: Annotated[str | None, option("Tables: the only columns to learn from, as in age,ward,albumin. [all]")] = (
+        None
+    )
+    drop: Annotated[str | None, option("Tables: columns not to learn from, as in admitted,country. [none]")] = None
+    standardise: Annotated[
+        str | None,
+        option(
+            "Tables: scale numbers by each site's own training rows (site), by those of all sites (all), or not "
+            "(none). [site]"
+        ),
+    ] = None
+    task: Annotated[
+        str | None,
+        option("Own data: classify or regress. [regress numbers with a fraction, classify text and few whole numbers]"),
+    ] = None
 
     def of_data(self) -> dict[str, Any]:
         """Return what was said of the data, by the names of `Data`."""
@@ -54,6 +69,9 @@ class DataOptions:
             "target_column": "target",
         }
         said = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
+        for name in ("features", "drop"):
+            if said[name] is not None:
+                said[name] = tuple(column.strip() for column in said[name].split(",") if column.strip())
         return {names.get(name, name): value for name, value in said.items() if value is not None}
 
 
@@ -115,7 +133,17 @@ class RunOptions(PlayOptions, DataOptions):
         ),
     ] = False
     score: Annotated[
-        str | None, option("Kinds of accuracy to compute, as in global,test: of post, global, recv, test. [all]")
+        str | None, option("Kinds of models to score, as in global,test: of post, global, recv, test. [all]")
+    ] = None
+    metric: Annotated[
+        str | None,
+        option(
+            "What decides who is better off: accuracy, balanced_accuracy, auc, f1, log_loss, calibration_error; for "
+            "numbers r2, rmse. All are recorded. [accuracy, or r2]"
+        ),
+    ] = None
+    class_weights: Annotated[
+        str | None, option("balanced: in training all classes of a client count the same. [none]")
     ] = None
     threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None

@@ -15,6 +15,7 @@ from rich.console import Console
 from fedkin import presets
 from fedkin.command.alive import alive
 from fedkin.command.app import Unfinished, app
+from fedkin.command.columns import print_columns
 from fedkin.command.lists import WIDTH, list_presets
 from fedkin.command.options import PlayOptions, PresetOptions, RunOptions, shared
 from fedkin.command.page import write_report
@@ -105,6 +106,7 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
     loaded = Loaded()
     with alive(PREPARING):
         plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs)
+    print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
     carry(plan, loaded, options)
 
 

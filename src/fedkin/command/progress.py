@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, 
 from rich.progress import Progress as Bar
 
 from fedkin.comparison.plan import Planned
+from fedkin.metrics import METRICS, default
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.pulse import Doing
 
@@ -114,7 +115,8 @@ class RunProgress(Callback):
         self.bar: TaskID | None = None
         if progress.screen.is_terminal:
             self.bar = progress.bar.add_task(self.title, total=planned.experiment.rounds, seen="")
-        self.accuracy = ""
+        self.metric = planned.experiment.metric
+        self.scores = ""
         self.doing: Doing | None = None
         self.start = self.shown = self.began = time.monotonic()
         self.clients = self.first = self.before = 0
@@ -122,18 +124,17 @@ class RunProgress(Callback):
     def working(self, doing: Doing) -> None:
         self.doing = doing
         if self.bar is not None:
-            self.progress.bar.update(self.bar, seen=f"{doing.far} {self.accuracy}".strip())
+            self.progress.bar.update(self.bar, seen=f"{doing.far} {self.scores}".strip())
 
     def recorded(self, record: Record) -> bool:
         now, progress = time.monotonic(), self.progress
         self.doing = None
-        if record.accuracy:
-            self.accuracy = headline(record.accuracy)
+        self.scores = headline(record, self.metric) or self.scores
         if record.dropped:
             lost = f"{len(record.dropped)} uploads were not finite and count for nothing."
             progress.warn(f"{self.name}, round {record.round}: {lost}")
         speed = self.speed(record, now)
-        words = f"{self.accuracy} {speed:,.{0 if speed >= 10 else 2}f} clients/s".strip()
+        words = f"{self.scores} {speed:,.{0 if speed >= 10 else 2}f} clients/s".strip()
         if self.bar is not None:
             progress.bar.update(self.bar, completed=record.round, seen=words)
         if progress.whole is not None:
@@ -160,11 +161,13 @@ class RunProgress(Callback):
         return record.trained / max(now - self.start, 1e-9)
 
 
-def headline(accuracy: dict[str, dict[str, float | None]]) -> str:
-    """Return the accuracies that a person looks at, labelled."""
+def headline(record: Record, metric: str | None) -> str:
+    """Return the scores that a person looks at, labelled; nothing where the round was not scored."""
+    name = metric or (default("classify") if record.accuracy else default("regress"))
     shown = [
         f"{kind} {values['micro']:.3f}"
-        for kind, values in accuracy.items()
+        for kind, values in record.measured(name).items()
         if "/" not in kind and values["micro"] is not None
     ]
-    return "micro " + ", ".join(shown) if shown else ""
+    said = "" if name == "accuracy" else f"{METRICS[name].label}, "
+    return f"{said}micro " + ", ".join(shown) if shown else ""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from fedkin.comparison.jobs import play_side_by_side
@@ -33,8 +34,10 @@ from fedkin.runs import files
 from fedkin.runs.callback import Callback, Callbacks
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder
+from fedkin.runs.imbalance import one_sided
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
+from fedkin.runs.statistics import deciding
 from fedkin.runs.verdict import LOCAL, uneven, verdict
 
 
@@ -50,6 +53,8 @@ def compare(
     jobs: int = 1,
     evaluate_every: int | None = None,
     score: Sequence[str] | None = None,
+    metric: str | None = None,
+    class_weights: str | None = None,
     engine: str = "stacked",
     threads: int | None = None,
     device: str = "cpu",
@@ -77,7 +82,7 @@ def compare(
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
     like = Experiment(chosen[0], Data() if data is None else Data(data) if isinstance(data, str) else data, model)
     like = replace(like, rounds=rounds, engine=engine, evaluate_every=evaluate_every, threads=threads, device=device)
-    like = replace(like, score=None if score is None else tuple(score))
+    like = replace(like, score=None if score is None else tuple(score), metric=metric, class_weights=class_weights)
     temporary = Temporary() if folder is None else None
     place = Path(folder or "") if temporary is None else temporary.path
     loaded = Loaded()
@@ -133,7 +138,7 @@ def carry_out(
     temporary: Temporary | None = None,
 ) -> Comparison | None:
     """Play a plan to its end and summarise it; returns None if it was stopped on the way."""
-    path = plan.folder.path
+    path, warn = plan.folder.path, once(warn)
     path.mkdir(parents=True, exist_ok=True)
     with files.locked(path):
         new = resume or not plan.folder.has_plan
@@ -146,11 +151,24 @@ def carry_out(
         return concluded(plan, temporary) if done else None
 
 
+def once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that says each sentence once, however many runs say it."""
+    said: set[str] = set()
+
+    def warned(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            warn(sentence)
+
+    return warned
+
+
 def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
     """Write the summaries above the runs: of each method over its seeds, and of all methods."""
     runs: dict[str, dict[int, Run]] = {}
     for one in plan.runs:
-        run = Run(one.folder.path, one.experiment.rounds, one.experiment.seed, temporary=temporary)
+        asked = one.experiment
+        run = Run(one.folder.path, asked.rounds, asked.seed, temporary=temporary, metric=asked.metric)
         runs.setdefault(one.experiment.method.name, {})[one.experiment.seed] = run
     methods = over_seeds(runs)
     for name, found in methods.items():
@@ -158,11 +176,19 @@ def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
     if len(methods) == 1:
         summary: dict[str, Any] = next(iter(methods.values()))
     else:
-        scored = [name for name in methods if name != LOCAL and "post" in methods[name]["accuracy"]]
+        scored = [name for name in methods if name != LOCAL and "post" in deciding(methods[name])]
         against = {name: verdict(gains_over_local(runs, name)) for name in scored if LOCAL in methods}
-        summary = {"methods": methods, "against_local": against, "cautions": uneven(plan.methods)}
+        first = next(iter(next(iter(runs.values())).values()))
+        said = [*uneven(plan.methods), *flattered(first)]
+        summary = {"metric": first.metric, "methods": methods, "against_local": against, "cautions": said}
     if plan.preset in PRESETS:
         rows = {name: list(found.values()) for name, found in runs.items()}
         summary = summary | {"preset": outcome(PRESETS[plan.preset], rows)}
     plan.folder.write_summary(summary)
     return Comparison(plan.folder.path, runs, methods, summary, temporary)
+
+
+def flattered(run: Run) -> list[str]:
+    """Return a sentence if accuracy decides and flatters, because one class outweighs the others."""
+    about = run.about_clients
+    return one_sided(np.array(about.get("labels", [])), about["names"], run.labels, run.experiment.get("metric"))

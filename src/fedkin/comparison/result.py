@@ -13,6 +13,7 @@ import numpy as np
 
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import KINDS
+from fedkin.metrics import named
 from fedkin.runs import files, statistics
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.run import Run
@@ -45,36 +46,44 @@ class Comparison:
         """Each method against Local: 'better' and 'worse' (shares of clients), 'gain' (the mean), 'p' and 'verdict'."""
         return dict(self.summary.get("against_local", {}))
 
-    def table(self) -> pd.DataFrame:
-        """Return a row for each method: its accuracies in the last round, its verdict and its cost.
+    @property
+    def metric(self) -> str:
+        """The metric that decides."""
+        return str(self.summary.get("metric", "accuracy"))
+
+    def table(self, metric: str | None = None) -> pd.DataFrame:
+        """Return a row for each method: the metric that decides in the last round, its verdict and its cost.
 
         Accuracies are fractions: means over seeds, with their standard deviations where there are several seeds.
+        `metric` is by default the one that decides.
         """
         import pandas as pd
 
-        rows = []
+        rows, name_of = [], self.metric if metric is None else named(metric).name
         for name, found in self.methods.items():
             row: dict[str, Any] = {"method": name}
+            spread = statistics.of_metric(found, name_of, spread=True)
             for kind, average in self.scored():
-                values = found["accuracy"].get(kind, {}).get(average, {})
+                values = statistics.of_metric(found, name_of).get(kind, {}).get(average, {})
                 row[f"{kind} {average}"] = values.get("last")
                 if len(found["seeds"]) > 1:
-                    row[f"{kind} {average} std"] = found["spread"].get(kind, {}).get(average, {}).get("last")
+                    row[f"{kind} {average} std"] = spread.get(kind, {}).get(average, {}).get("last")
             against = self.verdicts.get(name, {})
             row |= {word: against.get(word) for word in ("better", "worse", "gain", "p", "verdict")}
             rows.append(row | {"uploads": found["cost"]["uploads"], "seconds": found["time"]["total_s"]})
         return pd.DataFrame(rows).set_index("method")
 
     def scored(self) -> list[tuple[str, str]]:
-        """Return the kinds and averages of accuracy that any method has, in the order of the table."""
-        has = [kind for kind in KINDS if any(kind in found["accuracy"] for found in self.methods.values())]
+        """Return the kinds and averages of scores that any method has, in the order of the table."""
+        has = [kind for kind in KINDS if any(kind in statistics.deciding(found) for found in self.methods.values())]
         return [(kind, average) for kind in has for average in (("micro",) if kind == "test" else statistics.AVERAGES)]
 
     def gains(self) -> pd.DataFrame:
         """Return a row for each client and a column for each method: the gain over training alone, mean over seeds.
 
-        A gain is a difference of last `post` accuracies, as a fraction. It is nan for clients without test samples and
-        for clients known to be irrelevant.
+        A gain is a difference of the metric that decides in the last `post`, and positive is better; a gain in accuracy
+        is a fraction. It is nan for clients without test samples, or where the metric is not defined, and for clients
+        known to be irrelevant.
         """
         import pandas as pd
 
@@ -110,7 +119,9 @@ def load_comparison(folder: Path | str) -> Comparison:
     runs: dict[str, dict[int, Run]] = {}
     for value in place.plan()["arms"]:
         name, seed = value["method"]["name"], value["seed"]
-        runs.setdefault(name, {})[seed] = Run(place.run(name, seed).path, value["rounds"], seed)
+        runs.setdefault(name, {})[seed] = Run(
+            place.run(name, seed).path, value["rounds"], seed, metric=value.get("metric")
+        )
     late = [run.name for found in runs.values() for run in found.values() if not (run.begun and run.finished)]
     require(not late, f"The comparison in {folder} is not finished ({len(late)} runs are left); go on with --resume.")
     return Comparison(place.path, runs, over_seeds(runs), place.summary())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from fedkin.data.class_names import CLASS_NAMES
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -12,7 +14,7 @@ class Entry:
 
     name: str
     description: str
-    kind: Literal["synthetic", "digits", "images", "characters", "tweets"]
+    kind: Literal["synthetic", "digits", "images", "characters", "tweets", "table"]
     sources: tuple[str, ...] = ()  # "namespace/name"; "local/..." exists as a folder only
     classes: int = 10
     columns: tuple[str, ...] = ()  # of the features, the label, and the client if the dataset has clients
@@ -20,6 +22,11 @@ class Entry:
     partition: str = "dirichlet:0.5"
     clients: int | None = 100  # default number of clients; None: all natural clients
     minimum: int = 1  # natural clients with fewer samples are dropped, since they have too few to train and test on
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes; empty if they have none."""
+        return CLASS_NAMES.get(self.name, ())
 
     @property
     def hub_ids(self) -> tuple[str, ...]:
@@ -33,6 +40,14 @@ _ENTRIES = (
         "60 features, 10 classes, clients of very different sizes: synthetic(alpha, beta) of FedProx, as in pFedMe",
         "synthetic",
         partition="natural",
+    ),
+    Entry(
+        "heart",
+        "920 heart patients of four hospitals, 13 columns, 2 classes; a client is a hospital; comes with fedkin",
+        "table",
+        classes=2,
+        partition="natural",
+        clients=None,
     ),
     Entry("digits", "1,797 handwritten digits 1x8x8, comes with scikit-learn", "digits", clients=20),
     Entry(

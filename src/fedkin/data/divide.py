@@ -52,6 +52,9 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
         vocabulary=samples.vocabulary,
         left_out=left_out,
         source=samples.source | source,
+        task=samples.task,
+        labels=samples.labels,
+        notes=samples.notes,
     )
 
 
@@ -73,6 +76,10 @@ def _shares(samples: Samples, data: Data, entry: Entry | None, pool: np.ndarray)
     name, argument = partition_argument(spec)
     if name == "natural":
         return _natural_shares(samples, data, entry, pool)
+    require(
+        samples.task == "classify" or name == "iid",
+        f"The partition '{name}' divides by classes, but {data.name} has numbers to predict; use natural or iid.",
+    )
     clients = data.clients
     if name in PUBLISHED:
         if name == "fedmcsa" and argument is None and data.dataset in FEDMCSA:

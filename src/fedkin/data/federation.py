@@ -73,6 +73,7 @@ class Federation:
     labels: tuple[str, ...] = ()  # the classes' names; empty if they have none
     target_scale: Tensor | None = None  # (n,) what 1 in `y` is worth at each client in the target's own unit
     preparation: dict[str, Any] | None = None  # how a row of the user's table became a sample, as JSON
+    notes: tuple[str, ...] = ()  # sentences about the data that the user should read before a run
 
     @property
     def n(self) -> int:
@@ -89,8 +90,15 @@ class Federation:
         """The clients' names, or their numbers if they have no names."""
         return self.clients or tuple(str(client) for client in range(self.n))
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes' names, or their numbers if they have no names."""
+        return self.labels or tuple(str(number) for number in range(self.classes))
+
     def label_counts(self) -> np.ndarray:  # (n, classes)
-        """How many training samples of each class each client has."""
+        """How many training samples of each class each client has; to regress, how many it has."""
+        if self.task == "regress":
+            return self.train.sizes.numpy()[:, None]
         client = np.repeat(np.arange(self.n), self.train.sizes.numpy())
         label = self.y[self.train.rows].numpy()
         return np.bincount(client * self.classes + label, minlength=self.n * self.classes).reshape(self.n, self.classes)

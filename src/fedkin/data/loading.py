@@ -10,7 +10,9 @@ from fedkin.data.divide import divide
 from fedkin.data.federation import Federation
 from fedkin.data.named_data import read_named
 from fedkin.data.notation import partition_argument, scenario_arguments
-from fedkin.data.own_data import read_own
+from fedkin.data.own_tables import read_own
+from fedkin.data.prepare import prepared
+from fedkin.data.samples import Samples
 from fedkin.data.spec import Data
 from fedkin.errors import require
 
@@ -25,21 +27,27 @@ def load(data: Data, progress: bool = True) -> Federation:
         samples = read_named(data, progress)
     samples = samples.checked(data.name)
     if data.irrelevant is None:
-        return divide(samples, data, entry)
+        return _divided(samples, data, entry)
     kind, (first, second) = scenario_arguments(data.irrelevant)
     if kind == "odd_even":
         return scenarios.odd_even(samples, data)
-    federation = divide(samples, data, entry)
+    federation = _divided(samples, data, entry)
     if kind == "flip":
         return scenarios.flip(federation, first, second, data.seed)
     return scenarios.ood(federation, first, second, data.seed, progress)
+
+
+def _divided(samples: Samples, data: Data, entry: Entry | None) -> Federation:
+    """The federation of these samples. Rows of a table become samples after the division, by its training rows."""
+    federation = divide(samples, data, entry)
+    return federation if samples.table is None else prepared(federation, samples.table, data)
 
 
 def _check_column(data: Data, entry: Entry) -> None:
     """Refuse `natural:column` of a named dataset unless the column is the one that names its clients."""
     name, column = partition_argument(data.partition or entry.partition)
     if name == "natural" and column is not None:
-        has = entry.columns[2] if len(entry.columns) == 3 else None
+        has = "hospital" if entry.kind == "table" else entry.columns[2] if len(entry.columns) == 3 else None
         hint = f"its clients are in the column '{has}'" if has else "it has no column of clients"
         require(column == has, f"{entry.name} cannot be divided by '{column}': {hint}.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fedkin.data import sources
 from fedkin.data.catalogue import CATALOGUE
 from fedkin.data.digits import digits
+from fedkin.data.heart import heart
 from fedkin.data.notation import partition_argument, synthetic_arguments
 from fedkin.data.samples import Samples
 from fedkin.data.spec import Data
@@ -20,4 +21,6 @@ def read_named(data: Data, progress: bool = True) -> Samples:
         return synthetic(*synthetic_arguments(data.name), clients, data.seed)
     if entry.kind == "digits":
         return digits()
+    if entry.kind == "table":
+        return heart()
     return sources.read_samples(entry, progress)

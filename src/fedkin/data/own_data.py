@@ -1,94 +1,30 @@
-"""Reads the user's own data: a folder with a file for each client, a table with a column of clients, or arrays.
+"""Makes a federation of the user's own arrays or tensors.
 
 Features become float32 and are not scaled. Labels that are whole numbers from 0 on are taken as class numbers. Other
-labels, such as text or -1 and 1, are numbered in sorted order, and `Federation.source["labels"]` lists them.
+labels, such as text or -1 and 1, are numbered in sorted order, and `Federation.labels` has their names. Numbers with a
+fraction are to be regressed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fedkin.data.federation import Federation, Index
+from fedkin.data.federation import Federation, Index, Task
 from fedkin.data.holdout import split
-from fedkin.data.notation import partition_argument
-from fedkin.data.samples import Samples
-from fedkin.data.spec import TABLES, Data
-from fedkin.data.tables import Table, read_table
+from fedkin.data.spec import Data
+from fedkin.data.target import read_target
 from fedkin.errors import require
 
 PARTS = ("train", "validation", "test")
-LARGEST = 1000  # a label of this size or more is taken as the name of a class, not as its number
+APART = 100.0  # standard deviations of two features further apart than this call for a warning
 
 Pair = tuple[ArrayLike, ArrayLike]  # x and y
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # of one client, in the order of PARTS
-
-
-def read_own(data: Data) -> Samples:
-    """The samples in the file or the folder `data.name`."""
-    path = Path(data.name).expanduser()
-    require(path.exists(), f"There is no file or folder {data.name}.")
-    name, column = partition_argument(data.partition or "natural")
-    asked = data.client or (str(column) if column is not None and name == "natural" else None)
-    if path.is_file():
-        require(path.suffix.lower() in TABLES, f"{data.name} is none of {', '.join(TABLES)}.")
-        tables = {path: read_table(path, asked, data.target, needs_client=name == "natural")}
-    else:
-        files = sorted(file for file in path.iterdir() if file.is_file() and file.suffix.lower() in TABLES)
-        require(files, f"The folder {data.name} holds no {', '.join(TABLES)} file.")
-        tables = {file: read_table(file, asked, data.target, needs_client=asked is not None) for file in files}
-        if asked is None:
-            tables = {file: table.owned_by(file.stem) for file, table in tables.items()}
-    return _joined_tables(tables, data)
-
-
-def _joined_tables(tables: dict[Path, Table], data: Data) -> Samples:
-    """The rows of all tables as one set of samples. A client may have rows in several tables."""
-    first = next(iter(tables.values()))
-    for file, table in tables.items():
-        require(
-            table.columns == first.columns and table.x.shape[1:] == first.x.shape[1:],
-            f"{file.name} has the features {_features(table)}, but {next(iter(tables)).name} has {_features(first)}.",
-        )
-    owners = list(dict.fromkeys(owner for table in tables.values() for owner in table.owners))
-    number = {owner: i for i, owner in enumerate(owners)}
-    owner = None
-    if all(table.owner is not None for table in tables.values()):
-        renumbered = [np.array([number[o] for o in t.owners], dtype=np.int64) for t in tables.values()]
-        owner = np.concatenate([new[t.owner] for new, t in zip(renumbered, tables.values(), strict=True)])
-    y, labels = class_numbers(np.concatenate([table.y for table in tables.values()]), data.name)
-    return Samples(
-        x=torch.from_numpy(np.concatenate([table.x for table in tables.values()])),
-        y=torch.from_numpy(y),
-        classes=len(labels),
-        owner=owner,
-        owners=tuple(owners),
-        source={"kind": "own", "id": Path(data.name).name, "rows": {"train": len(y)}, "labels": labels},
-    )
-
-
-def _features(table: Table) -> str:
-    """The names of the features, or their shape if they have no names."""
-    return ", ".join(table.columns) if table.columns else f"of shape {table.x.shape[1:]}"
-
-
-def class_numbers(labels: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
-    """The class number of each sample, and the label that each class number stands for. `name` is for the errors."""
-    require(len(labels), f"{name} has no samples.")
-    if labels.dtype.kind == "f":
-        require(np.isfinite(labels).all(), f"{name} has a label that is missing or not a finite number.")
-        require((labels == np.rint(labels)).all(), f"{name} has labels that are not classes, such as {labels[0]}.")
-        labels = labels.astype(np.int64)
-    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < LARGEST:
-        return labels.astype(np.int64), list(range(int(labels.max()) + 1))
-    names, y = np.unique(labels, return_inverse=True)
-    return y.reshape(-1).astype(np.int64), names.tolist()
 
 
 @dataclass
@@ -119,14 +55,16 @@ def from_clients(
     seed: int = 0,
     name: str = "own",
     vocabulary: int | None = None,
+    task: Task | None = None,
 ) -> Federation:
     """A federation of the user's own arrays or tensors.
 
     `clients` maps each client's name to its samples: either one pair `(x, y)`, of which the fractions `test` and
     `validation` are held out, or a dict of pairs with the keys "train", "test" and "validation", which are not split.
     `vocabulary` says that x has tokens, whole numbers below `vocabulary`. `name` is the federation's name.
+    `task`, "classify" or "regress", says what is meant by labels that are many different whole numbers.
     """
-    Data(test=test, validation=validation, seed=seed)  # for its checks
+    Data("./own", task=task, test=test, validation=validation, seed=seed)  # for its checks
     require(clients, "A federation needs at least one client.")
     collected = _Collected(vocabulary)
     parts: dict[str, Rows] = {}
@@ -137,21 +75,43 @@ def from_clients(
             parts[client] = split(collected.add(client, samples), test, validation, seed, client)
     training = {client: rows for client, rows in parts.items() if len(rows[0])}
     require(training, "No client has any samples to train on.")
-    y, labels = class_numbers(np.concatenate(collected.y), name)
+    found = read_target(np.concatenate(collected.y), name, task)
+    x, y = np.concatenate(collected.x), torch.from_numpy(found.y)
     train_rows, validation_rows, test_rows = zip(*training.values(), strict=True)
     return Federation(
         name=name,
-        x=torch.from_numpy(np.concatenate(collected.x)),
-        y=torch.from_numpy(y),
-        classes=len(labels),
+        x=torch.from_numpy(x),
+        y=y if found.task == "classify" else y.float(),
+        classes=found.classes,
         train=Index.of(train_rows),
         validation=Index.of(validation_rows) if any(len(rows) for rows in validation_rows) else None,
         test=Index.of(test_rows),
         clients=tuple(training),
         vocabulary=vocabulary,
         left_out=tuple(client for client in parts if client not in training),
-        source={"kind": "own", "id": name, "rows": {"train": collected.count}, "labels": labels},
+        source={"kind": "own", "id": name, "rows": {"train": collected.count}, "labels": found.listed},
+        task=found.task,
+        labels=found.labels,
+        notes=() if vocabulary is not None else _scale_notes(x, found.y, np.concatenate(train_rows), found.task),
     )
+
+
+def _scale_notes(x: np.ndarray, y: np.ndarray, train: np.ndarray, task: str) -> tuple[str, ...]:
+    """A sentence if features differ much in scale, or a target to regress is large, by the training rows.
+
+    One step size cannot suit both, and clients then learn next to nothing.
+    """
+    step = max(1, len(train) // 10_000)  # of a large dataset a part is enough
+    spread = x[train[::step]].std(0, dtype=np.float64) if x.ndim == 2 else np.ones(1)  # pixels are no features
+    spread = spread[spread > 0]
+    advice = "standardise them, each client by its own training rows, as fedkin does with tables (--data table.csv)"
+    notes = []
+    if len(spread) and spread.max() > APART * spread.min():
+        low, high = (f"{value:.3g}" for value in (spread.min(), spread.max()))
+        notes.append(f"The features differ much in scale (standard deviations from {low} to {high}); {advice}.")
+    if task == "regress" and (large := float(y[train].std())) > APART:
+        notes.append(f"The values to predict have a standard deviation of {large:.3g}; {advice}.")
+    return tuple(notes)
 
 
 def _add_parts(collected: _Collected, client: str, pairs: Mapping[str, Pair]) -> Rows:

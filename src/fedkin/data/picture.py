@@ -1,4 +1,4 @@
-"""Shows how samples are divided among clients: as a table to print, and as an SVG picture for a browser."""
+"""Draws how samples are divided among clients, as an SVG picture for a browser."""
 
 from __future__ import annotations
 
@@ -8,65 +8,24 @@ from pathlib import Path
 
 import numpy as np
 
+from fedkin.data.division import Division, division_of, irrelevant_sentence
 from fedkin.data.federation import Federation
 from fedkin.errors import require
 
 SHADES = ("#e3eef9", "#cfe1f2", "#b5d4e9", "#93c3df", "#6daed5", "#4b97c9", "#2f7ebc", "#1864aa", "#0a4a90", "#08306b")
 INK, MUTED, RULE, EMPTY, TRAIN, TEST = "#1b2733", "#5d6b7a", "#d5dce3", "#f6f8fa", "#e08a3c", "#f3d3b3"
 FOREIGN = "#b3261e"  # the colour of irrelevant clients
-TOP, GAP, SIZES, MARGIN, FOOT = 76, 28, 190, 24, 92  # pixels above, between, of the bars, at the edges, below
-LONGEST = 22  # characters of a client's name that the picture shows
-
-
-def marked_names(federation: Federation) -> tuple[str, ...]:
-    """The clients' names, with an asterisk after the names of irrelevant clients."""
-    if federation.irrelevant is None:
-        return federation.names
-    truth = federation.irrelevant.tolist()
-    return tuple(f"{name} *" if foreign else name for name, foreign in zip(federation.names, truth, strict=True))
-
-
-def irrelevant_sentence(federation: Federation) -> str | None:
-    """How many clients are irrelevant, or None if the federation has no irrelevant clients."""
-    if federation.irrelevant is None:
-        return None
-    how = f" ({spec})" if (spec := federation.source.get("irrelevant")) else ""
-    return f"{int(federation.irrelevant.sum()):,} of {federation.n:,} clients are irrelevant{how}"
-
-
-def table(federation: Federation) -> list[str]:
-    """The lines of a table.
-
-    First come a line of sizes, the names of clients that were left out and the number of irrelevant clients. Then each
-    client has a line with its name, its numbers of training and test samples, and its training samples of each class.
-    """
-    of_class = federation.label_counts()
-    size, tested = of_class.sum(1), federation.test.sizes.numpy()
-    lines = [
-        f"{federation.name}: {federation.n:,} clients, {federation.classes} classes, training samples per client min "
-        f"{size.min():,}, median {np.median(size):,.0f}, max {size.max():,}, sum {size.sum():,}; test {tested.sum():,}"
-    ]
-    if federation.left_out:
-        shown = ", ".join(federation.left_out[:5]) + (", ..." if len(federation.left_out) > 5 else "")
-        lines.append(f"left out, without samples: {len(federation.left_out):,} ({shown})")
-    if sentence := irrelevant_sentence(federation):
-        lines.append(f"{sentence}, marked *")
-    names = marked_names(federation)
-    name = max(len("client"), *(len(client) for client in names))
-    wide = max(len(f"{of_class.max():,}"), len(str(federation.classes - 1)))
-    head = " ".join(f"{label:>{wide}}" for label in range(federation.classes))
-    lines.append(f"{'client':<{name}}  {'train':>8} {'test':>8}  {head}")
-    for client, total, test, row in zip(names, size, tested, of_class, strict=True):
-        cells = " ".join(f"{count:>{wide},}" if count else f"{'.':>{wide}}" for count in row)
-        lines.append(f"{client:<{name}}  {total:>8,} {test:>8,}  {cells}")
-    return lines
+TOP, GAP, SIZES, MARGIN = 76, 28, 190, 24  # pixels above, between, of the bars, at the edges
+LONGEST = 22  # characters of a name that the picture shows
+LETTER = 6.3  # pixels that a letter of a name takes
+SCALE, LEGEND = 16, 400  # pixels of a shade in its legend, and of that legend
 
 
 def draw(federation: Federation, path: str | Path) -> Path:
     """Write the picture as an .svg or .html file.
 
-    Each client is a row and each class a column. The shade of a cell is the class's share of the client's samples, and
-    bars show the clients' sizes.
+    Each client is a row and each class a column or, to regress, each range of values. The shade of a cell is its share
+    of the client's samples, and bars show the clients' sizes.
     """
     target = Path(path)
     require(target.suffix.lower() in (".svg", ".html"), f"A picture is an .svg or an .html file, not {target.name}.")
@@ -87,6 +46,7 @@ class Layout:
     clients: int
     classes: int
     left: float
+    longest: int = 1  # letters of the longest name of a class
 
     @property
     def row(self) -> float:  # height
@@ -94,7 +54,15 @@ class Layout:
 
     @property
     def column(self) -> float:  # width
-        return float(np.clip(560 / self.classes, 5, 44))
+        return float(np.clip(560 / self.classes, 5, max(44, min(LETTER * self.longest + 8, 120))))
+
+    @property
+    def turned(self) -> bool:  # whether names of classes are too long to stand side by side
+        return self.longest > 2 and LETTER * self.longest + 4 > self.column
+
+    @property
+    def named(self) -> float:  # height of the names of the classes
+        return 16 + (0.7 * LETTER * self.longest if self.turned else 0)
 
     @property
     def thick(self) -> float:  # height of a row's coloured part, with a thin line between rows if there is room
@@ -114,29 +82,38 @@ class Layout:
 
     @property
     def size(self) -> tuple[float, float]:  # width and height of the picture
-        return max(self.bars + SIZES, self.left + 560) + MARGIN, self.bottom + FOOT
+        return max(self.bars + SIZES, self.left + 560) + MARGIN, self.key_of_bars + 34
+
+    @property
+    def key(self) -> float:  # top of the legend of the shades
+        return self.bottom + self.named + 32
+
+    @property
+    def key_of_bars(self) -> float:  # top of the legend of the bars: on a line of its own if the bars begin too early
+        return self.key + (0 if self.bars >= self.left + LEGEND else 40)
 
 
 def svg(federation: Federation) -> str:
     """The picture as the text of an SVG file."""
-    of_class = federation.label_counts()
-    names = [_short(name) for name in federation.names]
-    layout = Layout(len(of_class), federation.classes, left=MARGIN + 24 + 6.8 * max(len(name) for name in names))
+    division = division_of(federation)
+    names, classes = ([_short(name) for name in listed] for listed in (federation.names, division.columns))
+    left = MARGIN + 24 + 6.8 * max(len(name) for name in names)
+    layout = Layout(federation.n, len(classes), left, max(len(name) for name in classes))
     width, height = layout.size
-    share = of_class / np.maximum(of_class.sum(1, keepdims=True), 1)
+    share = division.counts / np.maximum(division.counts.sum(1, keepdims=True), 1)
     full = next(step for step in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0) if share.max() <= step)
     pieces = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" font-family="system-ui, Segoe UI, Helvetica, Arial, sans-serif" role="img">',
-        f"<title>{escape(federation.name)}: training samples by client and class</title>",
+        f"<title>{escape(federation.name)}: training samples by client and {escape(division.axis)}</title>",
         '<rect width="100%" height="100%" fill="#fff"/>',
-        *_heading(federation, of_class, layout),
+        *_heading(federation, division, layout),
         *_cells(share / full, layout),
-        *_axes(names, layout),
+        *_axes(names, classes, division.axis, layout),
         *_marks(federation, layout),
-        *_bars(of_class.sum(1), federation.test.sizes.numpy(), layout),
+        *_bars(division.counts.sum(1), federation.test.sizes.numpy(), layout),
         *_legend(full, layout),
-        *_hints(federation, of_class, layout),
+        *_hints(federation, division, layout),
         "</svg>",
     ]
     return "\n".join(pieces)
@@ -159,16 +136,19 @@ def _box(x: float, y: float, width: float, height: float) -> str:
     return f"M{x:.1f} {y:.1f}h{width:.1f}v{height:.1f}h{-width:.1f}z"
 
 
-def _heading(federation: Federation, of_class: np.ndarray, at: Layout) -> list[str]:
-    size, kinds = of_class.sum(1), (of_class > 0).sum(1)
+def _heading(federation: Federation, division: Division, at: Layout) -> list[str]:
+    size, kinds = division.counts.sum(1), (division.counts > 0).sum(1)
     spread = f"{kinds.min()} to {kinds.max()}" if kinds.min() < kinds.max() else f"{kinds.min()}"
+    classify = federation.task == "classify"
+    what = "who has which classes" if classify else f"who has which values of {division.axis}"
     return [
-        _text(at.left, 30, f"{federation.name}: who has which classes", 18, ink=INK, more=' font-weight="600"'),
+        _text(at.left, 30, f"{federation.name}: {what}", 18, ink=INK, more=' font-weight="600"'),
         _text(
             at.left,
             51,
             f"{federation.n:,} clients, {size.sum():,} training samples; per client min {size.min():,}, "
-            f"median {np.median(size):,.0f}, max {size.max():,}; classes per client {spread}",
+            f"median {np.median(size):,.0f}, max {size.max():,}"
+            + (f"; classes per client {spread}" if classify else ""),
             12,
         ),
     ]
@@ -201,16 +181,24 @@ def _every(room: float, step: float) -> int:
     return next(k for k in (1, 2, 5, 10, 20, 50, 100) if k * step >= room)
 
 
-def _axes(names: list[str], at: Layout) -> list[str]:
+def _axes(names: list[str], classes: list[str], axis: str, at: Layout) -> list[str]:
     middle = (TOP + at.bottom) / 2
     clients = range(0, at.clients, _every(13, at.row))
-    classes = range(0, at.classes, _every(22, at.column))
+    shown = range(0, at.classes, _every(13 if at.turned else 22, at.column))
     return [
         *(_text(at.left - 8, TOP + (i + 0.5) * at.row + 4, names[i], anchor="end") for i in clients),
-        *(_text(at.left + (i + 0.5) * at.column, at.bottom + 16, str(i), anchor="middle") for i in classes),
-        _text((at.left + at.right) / 2, at.bottom + 34, "class", 12, "middle", INK),
+        *(_class_name(at.left + (i + 0.5) * at.column, classes[i], at) for i in shown),
+        _text((at.left + at.right) / 2, at.bottom + at.named + 18, axis, 12, "middle", INK),
         _text(18, middle, "client", 12, "middle", INK, f' transform="rotate(-90 18 {middle:.1f})"'),
     ]
+
+
+def _class_name(x: float, name: str, at: Layout) -> str:
+    """The name of a class under its column."""
+    y = at.bottom + 16
+    if not at.turned:
+        return _text(x, y, name, anchor="middle")
+    return _text(x + 4, y - 2, name, anchor="end", more=f' transform="rotate(-45 {x + 4:.1f} {y - 2:.1f})"')
 
 
 def _bars(size: np.ndarray, held: np.ndarray, at: Layout) -> list[str]:
@@ -226,29 +214,29 @@ def _bars(size: np.ndarray, held: np.ndarray, at: Layout) -> list[str]:
             for row, (a, b) in enumerate(zip(start, length, strict=True))
         )
         x = at.bars + i * 84
-        pieces.append(f'<path fill="{colour}" d="{boxes}{_box(x, at.bottom + 48, 12, 12)}"/>')
-        pieces.append(_text(x + 17, at.bottom + 58, what))
+        pieces.append(f'<path fill="{colour}" d="{boxes}{_box(x, at.key_of_bars, 12, 12)}"/>')
+        pieces.append(_text(x + 17, at.key_of_bars + 10, what))
     pieces.append(_text(at.bars, at.bottom + 16, "0", anchor="middle"))
     pieces.append(_text(at.bars + SIZES, at.bottom + 16, f"{most:,}", anchor="end"))
-    pieces.append(_text(at.bars + SIZES / 2, at.bottom + 34, "samples", 12, "middle", INK))
+    pieces.append(_text(at.bars + SIZES / 2, at.bottom + at.named + 18, "samples", 12, "middle", INK))
     return pieces
 
 
 def _legend(full: float, at: Layout) -> list[str]:
     """The legend of the shades. The darkest one is the share `full`, so that small shares can be distinguished too."""
-    y, step = at.bottom + 48, 16
+    y, step = at.key, SCALE
     pieces = [f'<path fill="{c}" d="{_box(at.left + i * step, y, step, 12)}"/>' for i, c in enumerate(SHADES)]
     for part in (0, 0.5, 1):
         pieces.append(_text(at.left + part * step * len(SHADES), y + 26, f"{part * full:.3g}", 10, "middle"))
     return [*pieces, _text(at.left + step * len(SHADES) + 10, y + 10, "share of the client's training samples")]
 
 
-def _hints(federation: Federation, of_class: np.ndarray, at: Layout) -> list[str]:
+def _hints(federation: Federation, division: Division, at: Layout) -> list[str]:
     """The texts that appear when the pointer is over a client's row."""
     pieces = []
-    for i, (name, numbers) in enumerate(zip(federation.names, of_class, strict=True)):
+    for i, (name, numbers) in enumerate(zip(federation.names, division.counts, strict=True)):
         most = np.argsort(-numbers, kind="stable")[:5]
-        listed = ", ".join(f"class {label}: {numbers[label]:,}" for label in most if numbers[label])
+        listed = ", ".join(f"{division.spoken(place)}: {numbers[place]:,}" for place in most if numbers[place])
         foreign = federation.irrelevant is not None and bool(federation.irrelevant[i])
         kind = "irrelevant client" if foreign else "client"
         hint = escape(f"{kind} {name}: {numbers.sum():,} training samples ({listed})")

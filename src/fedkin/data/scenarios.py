@@ -38,6 +38,8 @@ def flip(federation: Federation, fraction: float, rate: float = 1.0, seed: int =
     """
     spec = f"flip:{fraction}" + (f",{rate}" if rate != 1 else "")
     scenario_arguments(spec)  # for its checks
+    regress = f"'flip' changes classes, but {federation.name} has numbers to predict; use ood."
+    require(federation.task == "classify", regress)
     require(federation.classes > 1, f"{federation.name} has one class only, so no label can be flipped.")
     truth = draw_irrelevant(federation, fraction, seed)
     places, labels = [], []
@@ -56,8 +58,8 @@ def ood(
 ) -> Federation:
     """Give out-of-distribution training samples to a random `fraction` of the clients.
 
-    Each of these clients gets as many samples as it had, with labels drawn uniformly from all classes. `source` is one
-    of these:
+    Each of these clients gets as many samples as it had, with labels drawn uniformly from all classes or, to regress,
+    with values drawn from the training samples of all clients. `source` is one of these:
     - "permuted": the client's own samples with their features (pixels, places of a text) in another order, which is the
       same for the whole federation.
     - "noise": normal noise with the mean and the deviation over all samples and features; for text, tokens drawn
@@ -81,12 +83,18 @@ def ood(
         x = _dealt(federation, samples.x, source, len(rows), seed)
     places = torch.repeat_interleave(truth, federation.train.sizes).nonzero().flatten()
     labels = [
-        keyed_generator(seed, "ood labels", client).integers(0, federation.classes, len(own))
-        for client, _, own in clients
+        _random_labels(federation, keyed_generator(seed, "ood labels", client), len(own)) for client, _, own in clients
     ]
-    changed = _appended(federation, places, x, torch.from_numpy(np.concatenate(labels)))
+    changed = _appended(federation, places, x, torch.cat(labels))
     spec = f"ood:{fraction},{source if isinstance(source, str) else 'given'}"
     return replace(changed, irrelevant=truth, source=federation.source | {"irrelevant": spec})
+
+
+def _random_labels(federation: Federation, gen: np.random.Generator, count: int) -> Tensor:
+    """So many random classes or, to regress, values of random training samples."""
+    if federation.task == "classify":
+        return torch.from_numpy(gen.integers(0, federation.classes, count))
+    return federation.y[federation.train.rows[gen.integers(0, len(federation.train.rows), count)]]
 
 
 def odd_even(samples: Samples, data: Data) -> Federation:
@@ -125,6 +133,7 @@ def odd_even(samples: Samples, data: Data) -> Federation:
         source=samples.source
         | {"partition": "odd_even", "irrelevant": f"odd_even:{relevant},{irrelevant}", "labels": ODD},
         irrelevant=truth,
+        labels=tuple(samples.labels[number] if samples.labels else str(number) for number in ODD),
     )
 
 

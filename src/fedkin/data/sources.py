@@ -124,6 +124,7 @@ def _as_samples(entry: Entry, source: Source, tensors: dict[str, Tensor], notes:
         ordered=entry.kind == "characters",
         vocabulary=int(notes["vocabulary"]) if "vocabulary" in notes else None,
         source=about,
+        labels=entry.labels,
     )
 
 

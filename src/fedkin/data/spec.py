@@ -9,9 +9,14 @@ from typing import Literal
 
 from fedkin.data.catalogue import CATALOGUE
 from fedkin.data.notation import parsed, partition_argument, scenario_arguments, synthetic_arguments
+from fedkin.data.read_files import CONVERTED, TABLES
 from fedkin.errors import require, unknown
 
-TABLES = (".csv", ".parquet", ".npz")  # the files that own data may come in
+CHOICES = {  # the values that these fields may have
+    "holdout": ("split", "official"),
+    "standardise": ("none", "site", "all"),
+    "task": ("classify", "regress"),
+}
 
 
 def is_path(name: str) -> bool:
@@ -23,7 +28,7 @@ def is_path(name: str) -> bool:
     return name not in CATALOGUE and (
         any(separator in name for separator in separators)
         or name in {".", ".."}
-        or PurePath(name).suffix.lower() in TABLES
+        or PurePath(name).suffix.lower() in (*TABLES, *CONVERTED)
         or os.path.isdir(name)
     )
 
@@ -43,7 +48,12 @@ class Data:
     that has the client's class proportions.
     `minimum`: the fewest samples a client may have. The partition dirichlet moves samples to reach it; with natural
     clients those with fewer samples are dropped.
-    `client`, `target`: the columns of own data that hold a sample's client and its class.
+    `client`, `target`: the columns of own data that hold a sample's client and what is to be predicted of it.
+    `features`, `drop`: the only columns of a table that are used, or columns that are not; None is all and none.
+    `standardise`: by which training rows the numbers of a table are standardised: each site by its own ("site"), by
+    those of all sites ("all"), or not at all ("none"). Missing values are filled in each case.
+    `task`: whether own data are to be classified or regressed. None is by the target: numbers with a fraction are
+    regressed.
     `server`: the number of samples that are taken out before the partition, for the server's own validation set.
     `irrelevant`: which clients have training samples of no use to the others. "flip:0.2" gives wrong labels to a fifth
     of the clients ("flip:0.1,0.2": to a fifth of the samples of a tenth of the clients). "ood:0.1" gives a tenth of the
@@ -67,19 +77,15 @@ class Data:
     server: int = 0
     irrelevant: str | None = None
     seed: int = 0
+    features: tuple[str, ...] | None = None
+    drop: tuple[str, ...] | None = None
+    standardise: Literal["none", "site", "all"] = "site"
+    task: Literal["classify", "regress"] | None = None
 
     def __post_init__(self) -> None:
         self._check_name()
         self._check_numbers()
-        if self.holdout not in ("split", "official"):
-            raise unknown("holdout", str(self.holdout), ("split", "official"))
-        for field, value in (("client", self.client), ("target", self.target)):
-            named = value is None or (isinstance(value, str) and value)
-            require(named, f"'{field}' must be the name of a column, not {value!r}.")
-        require(
-            self.own or (self.client is None and self.target is None),
-            f"'client' and 'target' name columns of own data; {self.name} has its own.",
-        )
+        self._check_columns()
         if self.partition is not None:
             require(isinstance(self.partition, str), f"The partition must be text, not {self.partition!r}.")
             name, column = partition_argument(self.partition)
@@ -108,6 +114,28 @@ class Data:
         else:
             require(not arguments, f"The dataset '{name}' takes no arguments; write '{name}', not '{self.name}'.")
 
+    def _check_columns(self) -> None:
+        for field, choices in CHOICES.items():
+            if (value := getattr(self, field)) not in choices and (field != "task" or value is not None):
+                raise unknown(field, str(value), choices)
+        for field, value in (("client", self.client), ("target", self.target)):
+            named = value is None or (isinstance(value, str) and value)
+            require(named, f"'{field}' must be the name of a column, not {value!r}.")
+        for field in ("features", "drop"):
+            columns = getattr(self, field)
+            if isinstance(columns, list):  # as JSON gives it
+                object.__setattr__(self, field, columns := tuple(columns))
+            several = isinstance(columns, tuple) and columns and all(isinstance(name, str) and name for name in columns)
+            require(columns is None or several, f"'{field}' must be a list of columns, not {columns!r}.")
+        require(
+            self.own or (self.client is None and self.target is None and self.task is None),
+            f"'client', 'target' and 'task' are for own data; {self.name} has its own.",
+        )
+        require(
+            self.has_table or (self.features is None and self.drop is None and self.standardise != "all"),
+            f"'features', 'drop' and 'standardise' are for tables; {self.name} has no columns and is prepared already.",
+        )
+
     def _check_numbers(self) -> None:
         for field, least in (("clients", 1), ("samples", 1), ("minimum", 0), ("server", 0), ("seed", 0)):
             value = getattr(self, field)
@@ -133,6 +161,11 @@ class Data:
     def own(self) -> bool:
         """Whether the name is a path to the user's own data."""
         return is_path(self.name)
+
+    @property
+    def has_table(self) -> bool:
+        """Whether the samples may be rows of a table, with columns of their own."""
+        return self.own or CATALOGUE[self.dataset].kind == "table"
 
     @property
     def dataset(self) -> str:

@@ -51,10 +51,13 @@ class Pool:
 class Batching:
     """The samples of a federation on one device, and the batches that clients take from them."""
 
-    def __init__(self, federation: Federation, dtype: torch.dtype, device: torch.device, seed: int):
+    def __init__(
+        self, federation: Federation, dtype: torch.dtype, device: torch.device, seed: int, balanced: bool = False
+    ):
         self.federation, self.seed, self.device = federation, seed, device
         self.x = federation.x.to(device, dtype if federation.x.is_floating_point() else federation.x.dtype)
-        self.y = federation.y.to(device)
+        self.y = federation.y.to(device, dtype if federation.y.is_floating_point() else federation.y.dtype)
+        self.class_weights = balanced_weights(federation).to(device, dtype) if balanced else None
         self.sizes = federation.train.sizes.numpy()
         self.starts = federation.train.start.numpy()
         self.train_rows = federation.train.rows.to(device)
@@ -124,12 +127,17 @@ class Batching:
         return result | self.masks(work.dropout[live], number, work.rows.shape[2], network)
 
     def samples(self, work: Pass, number: int, live: slice) -> Batch:
-        """Return the samples of batch `number`, stacked; with a 'weight' only where some batch is not full."""
+        """Return the samples of batch `number`, stacked.
+
+        They have a 'weight' only where some batch is not full or classes are weighted.
+        """
         rows, count = work.rows[number, live], work.count[number, live]  # (m, width), (m,)
         width = rows.shape[1]
         result: Batch = {"x": picked(self.x, rows), "y": picked(self.y, rows)}
-        if (count < width).any():
+        if (count < width).any() or self.class_weights is not None:
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
+        if self.class_weights is not None:
+            result["weight"] *= self.class_weights[work.ids[live].to(self.device)].gather(1, result["y"])
         return result
 
     def masks(self, streams: np.ndarray, number: int, width: int, network: Network) -> Batch:
@@ -143,6 +151,17 @@ class Batching:
             result[MASK + name] = torch.from_numpy(keep).to(self.device, self.dtype) / max(1.0 - p, 1e-12)
             start += size
         return result
+
+
+def balanced_weights(federation: Federation) -> Tensor:
+    """Return what a training sample of each class counts at each client, so that all its classes count the same.
+
+    It is n / (classes that the client has * samples of the class), as scikit-learn's "balanced" has it; where a client
+    has no sample of a class, 0.
+    """  # (n, classes) float64
+    counts = torch.from_numpy(federation.label_counts()).double()
+    present = (counts > 0).sum(1, keepdim=True)
+    return torch.where(counts > 0, counts.sum(1, keepdim=True) / (present * counts), 0.0)
 
 
 def picked(values: Tensor, rows: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ to n - 1; `ids` are ascending client numbers. A stacked model has one row for ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from torch import Tensor
@@ -19,11 +19,15 @@ Split = Literal["train", "test", "validation"]  # the parts of a client's own sa
 
 @dataclass(frozen=True)
 class Score:
-    """How many of each client's samples were classified rightly, and their summed loss."""
+    """How many of each client's samples were classified rightly, and their summed loss; and all metrics by name.
+
+    Where the targets are numbers none is right. There are no metrics where a model was scored on training samples.
+    """
 
     correct: Tensor  # (m,) int64
     loss: Tensor  # (m,) float64, summed over samples
     count: Tensor  # (m,) int64
+    values: dict[str, Tensor] = field(default_factory=dict)  # (m,) float64 each; nan where a metric is not defined
 
     @property
     def accuracy(self) -> Tensor:
@@ -93,6 +97,17 @@ class Engine(Protocol):
 
     def score_common(self, model: Model) -> Score:
         """Score one model on the common test set; the score has one row."""
+        ...
+
+    def outputs(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Tensor:
+        """Return what `score` looks at: the outputs of each client's own model for its own samples of a split.
+
+        They are in the order of the split's rows, client after client.
+        """  # (R, outputs) float32
+        ...
+
+    def outputs_one(self, model: Model, split: Split) -> Tensor:
+        """Return what `score_one` looks at: one model's outputs for every client's samples, client after client."""
         ...
 
     def private(self) -> Message:

@@ -61,9 +61,15 @@ def gradient_factors(layers: Layers, model: Model, batch: Batch) -> Iterator[tup
 
 
 def logits_gradient(logits: Tensor, batch: Batch) -> Tensor:
-    """The gradient of each client's loss by its logits: (softmax - one-hot) / B, or by weight if batches are short."""
+    """The gradient of each client's loss by its outputs: (softmax - one-hot) / B, or 2 (output - y) / B for numbers.
+
+    Where batches have weights these take the place of 1 / B.
+    """
     y = batch["y"][..., None]  # (m, B, 1)
-    d = logits.log_softmax(-1).exp_().scatter_add_(-1, y, -torch.ones_like(y, dtype=logits.dtype))
+    if y.is_floating_point():
+        d = 2 * (logits - y)
+    else:
+        d = logits.log_softmax(-1).exp_().scatter_add_(-1, y, -torch.ones_like(y, dtype=logits.dtype))
     if "weight" not in batch:
         return d.div_(y.shape[1])
     return d.mul_((batch["weight"] / batch["weight"].sum(1, keepdim=True))[..., None])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.func import grad as gradient
 
+from fedkin.core import losses
 from fedkin.core.tree import Batch, Model
 from fedkin.engines import fused, layers
 from fedkin.engines.footprint import Footprint
@@ -53,7 +54,7 @@ class Network:
         self.dropouts = {
             name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
         }
-        self.masks, self.footprint = self._try_out(sample, batch, classes)
+        self.masks, self.footprint, self.outputs = self._try_out(sample, batch, classes)
         self.layers = layers.supported_layers(self.module, set(self.model))
         self.fused = self.layers if fused.fits(self.layers, sample) else None
         self.vmapped = vmap(self.logits)
@@ -68,8 +69,9 @@ class Network:
         embedded = getattr(self.module, "embedded", None)
         return shape if embedded is None else tuple(embedded(shape))
 
-    def _try_out(self, sample: Tensor, batch: int, classes: int | None) -> tuple[dict[str, tuple[int, ...]], int]:
-        """The shape of each dropout layer's input, and the bytes of memory that a forward pass needs for one sample.
+    def _try_out(self, sample: Tensor, batch: int, classes: int | None) -> tuple[dict[str, tuple[int, ...]], int, int]:
+        """The shape of each dropout layer's input, the bytes of memory that a forward pass needs for one sample, and
+        how many numbers the module gives for it.
 
         A module that does not fit the samples or draws random numbers itself is refused.
         """
@@ -104,7 +106,7 @@ class Network:
         same = torch.equal(before, torch.get_rng_state())
         torch.set_rng_state(before)
         require(same, "The model draws random numbers itself; use nn.Dropout layers, whose masks fedkin can key.")
-        return shapes, max(1, (x.nbytes + found.most) // batch)
+        return shapes, max(1, (x.nbytes + found.most) // batch), out.shape[1]
 
     def logits(self, model: Model, batch: Batch) -> Tensor:
         """The logits of one client's batch."""  # (B, classes)
@@ -124,9 +126,8 @@ class Network:
         return result
 
     def loss(self, model: Model, batch: Batch) -> Tensor:
-        """The mean cross-entropy of one client's batch, over its real samples."""
-        each = F.cross_entropy(self.logits(model, batch), batch["y"], reduction="none")
-        return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()
+        """The mean loss (`core.losses`) of one client's batch, over its real samples."""
+        return losses.mean(losses.each(self.logits(model, batch), batch["y"]), batch)
 
     def grad(self, model: Model, batch: Batch) -> Model:
         """The gradient of the loss of one client's batch."""
@@ -150,12 +151,7 @@ class StackedObjective:
 
     def loss(self, stacked: Model, batch: Batch) -> Tensor:
         """The loss of each client."""  # (m,)
-        logits = self.network.stacked_logits(stacked, batch)
-        m, width = batch["y"].shape
-        each = F.cross_entropy(logits.flatten(0, 1), batch["y"].flatten(), reduction="none").view(m, width)
-        if "weight" not in batch:
-            return each.mean(1)
-        return (each * batch["weight"]).sum(1) / batch["weight"].sum(1)
+        return losses.mean(losses.each(self.network.stacked_logits(stacked, batch), batch["y"]), batch)
 
     def grad(self, stacked: Model, batch: Batch) -> Model:
         """The gradient of each client's loss, stacked."""
@@ -163,7 +159,7 @@ class StackedObjective:
             return fused.grad(self.network.fused, stacked, batch)
         with torch.enable_grad():
             leaves = {name: value.detach().requires_grad_() for name, value in stacked.items()}
-            if "weight" in batch:
+            if "weight" in batch or batch["y"].is_floating_point():
                 total = self.loss(leaves, batch).sum()
             else:
                 logits = self.network.stacked_logits(leaves, batch)

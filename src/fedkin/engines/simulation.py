@@ -27,7 +27,7 @@ Tick = Callable[[float], None]
 
 
 class Simulation:
-    """An engine that holds every client."""
+    """An engine that holds every client. `balanced`: in training all classes of a client count the same."""
 
     def __init__(
         self,
@@ -42,13 +42,15 @@ class Simulation:
         device: str = "cpu",
         budget: int = BUDGET,
         scratch: Path | None = None,
+        balanced: bool = False,
     ):
         self.federation, self.seed, self.device, self.scratch = federation, seed, torch.device(device), scratch
-        self.batching = Batching(federation, dtype, self.device, seed)
+        self.batching = Batching(federation, dtype, self.device, seed, balanced)
         made = module if isinstance(module, Network) else network_of(federation, module, train, dtype, self.device)
         self.network: Network = made
         self.tell: Tell = nobody
-        self.scoring = Scoring(self.network, self.batching.x, self.batching.y, lambda *far: self.tell(*far))
+        samples, scale = (self.batching.x, self.batching.y), federation.target_scale
+        self.scoring = Scoring(self.network, *samples, scale, lambda *far: self.tell(*far))
         self.stacked_objective = StackedObjective(self.network)
         self.chunk = chunk or self.default_chunk(self.network)
         self.slots = Slots(train.slots(self.network.model, own), federation.n, budget, scratch)
@@ -165,15 +167,20 @@ class Simulation:
         raise TypeError(f"{type(self).__name__} does not say which models clients are scored by")
 
     def score(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Score:
-        return self.scoring.each(models, ids, self.index(split), part)
+        return self.scoring.each(models, ids, self.index(split), part, measure=split != "train")
 
     def score_one(self, model: Model, split: Split) -> Score:
-        return self.scoring.one(model, self.index(split))
+        return self.scoring.one(model, self.index(split), measure=split != "train")
 
     def score_common(self, model: Model) -> Score:
         assert self.federation.common is not None
-        hit, cost = self.scoring.rows(model, self.federation.common)
-        return Score(hit.sum()[None], cost.sum()[None], torch.tensor([len(hit)]))
+        return self.scoring.common(model, self.federation.common)
+
+    def outputs(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Tensor:
+        return self.scoring.outputs(models, ids, self.index(split), part)
+
+    def outputs_one(self, model: Model, split: Split) -> Tensor:
+        return self.scoring.outputs_one(model, self.index(split))
 
     def index(self, split: Split) -> Index:
         found = {"train": self.federation.train, "test": self.federation.test}.get(split, self.federation.validation)
@@ -217,7 +224,7 @@ def task_of(federation: Federation, network: Network, rounds: int, seed: int) ->
         like = next(iter(network.model.values()))
         x, y = federation.x[federation.server], federation.y[federation.server]
         x = x.to(like.device, like.dtype if x.is_floating_point() else x.dtype)
-        validation = {"x": x, "y": y.to(like.device)}
+        validation = {"x": x, "y": y.to(like.device, like.dtype if y.is_floating_point() else y.dtype)}
     return Task(
         federation.n,
         federation.train.sizes,

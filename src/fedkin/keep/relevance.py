@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
+from fedkin.contract import Needs
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.errors import require
@@ -75,6 +76,10 @@ class Relevance(Majority):
             not (self.normalise and (self.literal or self.scale != 1)),
             "Normalised targets have no scale, so keep.scale and keep.literal need keep.normalise=false.",
         )
+
+    @property
+    def needs(self) -> Needs:
+        return super().needs | Needs(classes=True)  # an update is inverted to samples of each class
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         like = next(iter(task.model.values()))

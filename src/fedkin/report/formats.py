@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fedkin.metrics import Metric
+
 
 def percent(value: float | None, spread: float | None = None) -> str:
     """A fraction in percent without the sign, as the tables have it: 93.12±0.40; '-' for None."""
@@ -43,3 +45,46 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:,.1f} TB"
+
+
+# of any metric
+
+
+def measure(metric: Metric, value: float | None, spread: float | None = None) -> str:
+    """A value of a metric as the tables have it: 93.12±0.40 of one in percent, 0.417 of another; '-' for None."""
+    if metric.percent or value is None:
+        return percent(value, spread)
+    return decimals(value) + ("" if spread is None else f"±{spread:.3f}")
+
+
+def decimals(value: float) -> str:
+    """A plain number with three decimals and a proper minus."""
+    return f"{value:.3f}".replace("-", "−")
+
+
+def with_unit(metric: Metric, value: float | None, spread: float | None = None) -> str:
+    """The same with a percent sign where it is in percent."""
+    return measure(metric, value, spread) + ("\u00a0%" if metric.percent else "")
+
+
+def difference(metric: Metric, value: float, digits: int = 2) -> str:
+    """A signed difference: +1.20 in percentage points, or +0.031 of a plain number."""
+    if metric.percent:
+        return points(value, digits)
+    text = f"{value:+.{digits + 1}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
+
+
+def gained(metric: Metric, value: float, digits: int = 2) -> str:
+    """A gain in words: '+1.20 points', or '+0.031 in R2'; positive is better, also where a metric is to be small."""
+    return difference(metric, value, digits) + (" points" if metric.percent else f" in {metric.label}")
+
+
+def titled(metric: Metric) -> str:
+    """A metric's label as the beginning of a title."""
+    return metric.label[0].upper() + metric.label[1:]
+
+
+def in_percent(metric: Metric) -> str:
+    """What is added to a title over such values: ' in %' or nothing."""
+    return " in %" if metric.percent else ""

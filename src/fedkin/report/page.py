@@ -16,6 +16,7 @@ from fedkin.report import scripts
 from fedkin.report.charts.style import Figure
 from fedkin.report.html import Section
 from fedkin.report.sections.accuracies import accuracies
+from fedkin.report.sections.all_metrics import all_metrics
 from fedkin.report.sections.costs import costs
 from fedkin.report.sections.curves import curves
 from fedkin.report.sections.definitions import definitions
@@ -34,6 +35,7 @@ SECTIONS = (
     header,
     published,
     accuracies,
+    all_metrics,
     costs,
     curves,
     gains,

@@ -12,10 +12,11 @@ import numpy as np
 
 from fedkin.errors import require
 from fedkin.evaluate import KINDS
+from fedkin.metrics import METRICS, Metric
 from fedkin.report.findings.participation import Participation, participation_of
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.run import Run
-from fedkin.runs.statistics import merged
+from fedkin.runs.statistics import deciding, in_line, merged
 from fedkin.runs.verdict import LOCAL, gain
 
 Values = dict[int, list[float]]  # round -> a value a seed
@@ -42,12 +43,12 @@ class Entry:
         """The first seed that has played a round: pictures of single rounds show this one."""
         return next((run for run in self.runs if run.rounds), None)
 
-    def accuracies(self, kind: str, average: str) -> Values:
-        """Accuracies by round, of the finished seeds or, if there are none, of those begun. A round that one of these
-        seeds does not have is left out, because a mean over fewer seeds would jump."""
+    def scores(self, kind: str, average: str) -> Values:
+        """The metric that decides by round, of the finished seeds or, if there are none, of those begun. A round that
+        one of these seeds does not have is left out, because a mean over fewer seeds would jump."""
         found = []
         for run in self.done or self.runs:
-            points = {line["round"]: line["accuracy"].get(kind, {}).get(average) for line in run.scored}
+            points = {x["round"]: in_line(x, run.metric).get(kind, {}).get(average) for x in run.scored}
             found.append({r: value for r, value in points.items() if value is not None})
         return in_common(found)
 
@@ -129,15 +130,20 @@ class Study:
         """What a preset's rows came to beside the published numbers, once all are finished."""
         return self.stored.get("preset") if self.finished else None
 
+    @property
+    def metric(self) -> Metric:
+        """The metric that decides."""
+        return METRICS[self.begun[0].metric]
+
     @cached_property
     def kinds(self) -> list[str]:
-        """The kinds of accuracy that any method has, in the order of the table."""
-        found = [line["accuracy"] for run in self.runs for line in run.scored[-1:]]
-        return [kind for kind in KINDS if any(kind in accuracy for accuracy in found)]
+        """The kinds of models that any method was scored by, in the order of the table."""
+        found = [in_line(line, run.metric) for run in self.runs for line in run.scored[-1:]]
+        return [kind for kind in KINDS if any(kind in scores for scores in found)]
 
     @property
     def ranking_kind(self) -> str:
-        """The kind of accuracy that methods are ranked by: `post`, unless it was not scored."""
+        """The kind of models that methods are ranked by: `post`, unless it was not scored."""
         return (self.kinds or ["post"])[0]
 
     @property
@@ -163,13 +169,14 @@ class Study:
 
     @cached_property
     def gains(self) -> dict[str, np.ndarray]:
-        """Post accuracy minus Local's, by method; a row a seed that both finished in as many rounds."""  # (seeds, n)
+        """How much better `post` is than Local's, by method, (seeds, n): of seeds that both finished in as many
+        rounds."""
         if LOCAL not in self.entries:
             return {}
         alone = {(run.seed, run.reached): run for run in self.entries[LOCAL].done}
         result = {}
         for name, entry in self.entries.items():
-            scored = name != LOCAL and entry.summary and "post" in entry.summary["accuracy"]
+            scored = name != LOCAL and entry.summary and "post" in deciding(entry.summary)
             pairs = [(t, alone[t.seed, t.reached]) for t in entry.done if scored and (t.seed, t.reached) in alone]
             if pairs:
                 result[name] = np.stack([gain(theirs, local) for theirs, local in pairs])
@@ -186,8 +193,11 @@ def studied(folder: Path, read: Callable[..., Run] = Run, live: bool = False) ->
     begun = place.runs()
     require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
     if begun[0].path != folder and place.has_plan:
-        planned = [(e["method"]["name"], e["seed"], e["rounds"]) for e in place.plan()["arms"]]
-        runs = [(name, read(place.run(name, seed).path, asked, seed)) for name, seed, asked in planned]
+        planned = [(e["method"]["name"], e["seed"], e) for e in place.plan()["arms"]]
+        runs = [
+            (name, read(place.run(name, seed).path, e["rounds"], seed, metric=e.get("metric")))
+            for name, seed, e in planned
+        ]
     else:
         runs = [(run.method, run) for run in (read(one.path) for one in begun)]
         runs.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))

@@ -10,10 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fedkin.evaluate import KINDS
+from fedkin.metrics import METRICS, Metric
 from fedkin.presets.outcome import Outcome
 from fedkin.report import preset_tables
-from fedkin.report.formats import percent
+from fedkin.report.formats import in_percent, measure, titled
 from fedkin.report.preset_tables import PUBLISHED, Grid
+from fedkin.runs.statistics import STATISTICS, deciding, of_metric
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
@@ -27,14 +29,16 @@ VERDICTS = {"better": "better", "worse": "worse", "no clear difference": "unclea
 
 
 def accuracy_table(summary: dict[str, Any]) -> Table:
-    """One method: every kind of accuracy, average and statistic, in percent."""
-    seeds, every = summary["seeds"], summary["evaluate_every"]
-    title = f"{summary['method']}: accuracy in %, {summary['rounds']} rounds scored every {every}, seeds {seeds}"
+    """One method: the metric that decides, by kind, average and statistic."""
+    seeds, every, metric = summary["seeds"], summary["evaluate_every"], METRICS[summary.get("metric", "accuracy")]
+    what = f"{metric.label}{in_percent(metric)}"
+    title = f"{summary['method']}: {what}, {summary['rounds']} rounds scored every {every}, seeds {seeds}"
     table = Table("kind", "average", "last", "last 10", "best", "by validation", title=title, **LOOK)
-    for kind in (kind for kind in KINDS if kind in summary["accuracy"]):
-        for average, values in summary["accuracy"][kind].items():
-            spread = summary.get("spread", {}).get(kind, {}).get(average, {})
-            cells = [percent(values[name], spread.get(name)) for name in ("last", "last10", "best", "validated")]
+    found, spreads = of_metric(summary, metric.name), of_metric(summary, metric.name, spread=True)
+    for kind in (kind for kind in KINDS if kind in found):
+        for average, values in found[kind].items():
+            spread = spreads.get(kind, {}).get(average, {})
+            cells = [measure(metric, values[name], spread.get(name)) for name in STATISTICS]
             table.add_row(kind, average, *cells)
     cost, time = summary["cost"], summary["time"]
     papers = f"{cost['client_rounds']:,.0f} client-rounds (the papers' cost); " if "client_rounds" in cost else ""
@@ -60,11 +64,10 @@ def other_numbers(summary: dict[str, Any]) -> list[str]:
 def comparison_table(summary: dict[str, Any]) -> Table:
     """Methods side by side in the last round, and how many clients are better and worse off than alone."""
     methods = summary["methods"]
-    first = next(iter(methods.values()))
-    title = (
-        f"Accuracy in % after {first['rounds']} rounds, mean ± standard deviation over {len(first['seeds'])} seed(s)"
-    )
-    has = [kind for kind in ("post", "global", "test") if any(kind in m["accuracy"] for m in methods.values())]
+    first, metric = next(iter(methods.values())), METRICS[summary.get("metric", "accuracy")]
+    title = f"{titled(metric)}{in_percent(metric)} after {first['rounds']} rounds, "
+    title += f"mean ± standard deviation over {len(first['seeds'])} seed(s)"
+    has = [kind for kind in ("post", "global", "test") if any(kind in deciding(m) for m in methods.values())]
     scored = [(kind, average) for kind in has for average in (("micro",) if kind == "test" else ("macro", "micro"))]
     columns = [kind if kind == "test" else f"{kind} {average}" for kind, average in scored]
     alone = ["better", "worse", "than alone"] if summary["against_local"] else []
@@ -82,11 +85,12 @@ def comparison_table(summary: dict[str, Any]) -> Table:
                 VERDICTS[against["verdict"]],
             ]
         table.add_row(name, *cells, *share, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
-    table.caption = " ".join([f"{WORDS[kind]}." for kind in has] + ["macro: mean over clients; micro: over samples."])
+    averages = f"macro: mean over clients; micro: {pooled(metric)}."
+    table.caption = " ".join([*(f"{WORDS[kind]}." for kind in has), averages])
     if alone:
         table.caption += (
-            " Better and worse: share of clients whose last post accuracy is above or below their own when training "
-            "alone; the verdict is a paired test over clients and seeds (unclear: neither)."
+            f" Better and worse: share of clients whose last post {metric.label} is better or worse than their own "
+            "when training alone; the verdict is a paired test over clients and seeds (unclear: neither)."
         )
     lines = {name: other_numbers(method) for name, method in methods.items()}
     if alone and any("train" in method.get("observed", {}) for method in methods.values()):
@@ -95,11 +99,17 @@ def comparison_table(summary: dict[str, Any]) -> Table:
     return table
 
 
+def pooled(metric: Metric) -> str:
+    """What a micro value is: over all samples where that can be pooled, else weighted by them."""
+    return "over samples" if metric.name in ("accuracy", "log_loss") else "weighted by samples"
+
+
 def cell(method: dict[str, Any], kind: str, average: str) -> str:
-    if kind not in method["accuracy"]:
+    metric = METRICS[method.get("metric", "accuracy")]
+    if kind not in deciding(method):
         return "-"
-    spread = method["spread"].get(kind, {}).get(average, {}).get("last")
-    return percent(method["accuracy"][kind][average]["last"], spread)
+    spread = of_metric(method, metric.name, spread=True).get(kind, {}).get(average, {}).get("last")
+    return measure(metric, deciding(method)[kind][average]["last"], spread)
 
 
 def preset_table(outcome: Outcome) -> Group:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from fedkin.report.formats import percent, points
+from fedkin.metrics import METRICS, Metric
+from fedkin.report.formats import difference, gained, measure, titled
 from fedkin.report.study import Study
 from fedkin.runs.run import Run
+from fedkin.runs.statistics import deciding, of_metric
 from fedkin.runs.verdict import LOCAL
 
 SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
@@ -21,27 +24,28 @@ MODELS = {  # how a sentence says whose accuracy a kind is
     "test": "on the common test set",
 }
 DEFINITIONS = {
-    "post": "Accuracy of each client's own model after local training, on that client's test samples. For methods with "
-    "one common model it is that model after one more local pass: what a client gets that takes the model home.",
-    "global": "Accuracy of the one common model on each client's test samples, as it is, without local training.",
-    "recv": "Accuracy of the model a client has just received, before it trains.",
-    "test": "Accuracy of the common model on a common test set that belongs to no client.",
+    "post": "Each client's own model after local training, on that client's test samples. For methods with one common "
+    "model it is that model after one more local pass: what a client gets that takes the model home.",
+    "global": "The one common model on each client's test samples, as it is, without local training.",
+    "recv": "The model a client has just received, before it trains.",
+    "test": "The common model on a common test set that belongs to no client.",
     "macro": "The mean over clients: every client counts the same, however few samples it has.",
-    "micro": "The share of all test samples that are right: clients with many samples count for more.",
+    "micro": "Over all test samples: clients with many samples count for more. Of accuracy it is the share of all test "
+    "samples that are right.",
     "last 10": "The mean of the last ten scored rounds (not of the last ten rounds, where scoring is less frequent).",
     "last": "The last round.",
-    "best": "The largest of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
-    "by validation": "The round whose validation accuracy was best. Only with a validation split.",
+    "best": "The best of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
+    "by validation": "The round that was best by the validation samples. Only with a validation split.",
     "alone": "Local: every client trains on its own samples only and exchanges nothing. All clients train in every "
     "round, each as a client of the first compared method trains in a round in which it takes part.",
-    "better off, worse off": "Shares of clients whose post accuracy in the last round is above or below what they "
-    "reach alone, counted client by client and seed by seed. The rest fare exactly the same.",
+    "better off, worse off": "Shares of clients whose post in the last round is better or worse than what they reach "
+    "alone, by the metric that decides, counted client by client and seed by seed. The rest fare exactly the same.",
     "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
     "every seed agrees in sign; otherwise the difference is not clear. Methods are not tested against each other.",
     "± and bands": "± is the standard deviation over seeds; a band reaches from the worst seed to the best.",
     "over clients: std, worst tenth": "How evenly clients fare in the last round: the standard deviation of their "
-    "accuracies, and the mean of the lowest tenth of them.",
-    "std over rounds": "How steady training is: the standard deviation of the accuracy over all samples (micro) in the "
+    "scores, and the mean of the worst tenth of them.",
+    "std over rounds": "How steady training is: the standard deviation of the score over all samples (micro) in the "
     "last 50 scored rounds. Smaller is steadier.",
     "client-rounds": "The papers' cost: how many clients replied, summed over rounds. A client counts once a round, "
     "also where it sends more than a model (SCAFFOLD sends two).",
@@ -50,19 +54,25 @@ DEFINITIONS = {
 
 
 def score(summary: dict[str, Any], kind: str = "post", average: str = "macro", statistic: str = SHOWN) -> str:
-    """One accuracy as the tables have it: the mean over seeds and, if there are several, their standard deviation."""
-    if kind not in summary["accuracy"]:
+    """The metric that decides as the tables have it: the mean over seeds and, if there are several, their standard
+    deviation."""
+    return score_of(summary, METRICS[summary.get("metric", "accuracy")], kind, average, statistic)
+
+
+def score_of(summary: dict[str, Any], metric: Metric, kind: str, average: str, statistic: str = SHOWN) -> str:
+    """The same of any metric."""
+    found, spread = of_metric(summary, metric.name), of_metric(summary, metric.name, spread=True)
+    if kind not in found:
         return "-"
-    spread = summary["spread"][kind][average][statistic] if len(summary["seeds"]) > 1 else None
-    return percent(summary["accuracy"][kind][average][statistic], spread)
+    return measure(metric, found[kind][average][statistic], spread[kind][average][statistic] if spread else None)
 
 
 def ranked(study: Study) -> list[str]:
-    """Finished methods by macro accuracy, the highest first."""
+    """Finished methods by the macro value of the metric that decides, the best first."""
 
     def key(name: str) -> float:
-        value = study.summaries[name]["accuracy"].get(study.ranking_kind, {}).get("macro", {}).get(SHOWN)
-        return 1.0 if value is None else -float(value)
+        value = deciding(study.summaries[name]).get(study.ranking_kind, {}).get("macro", {}).get(SHOWN)
+        return inf if value is None else study.metric.gain(0.0, float(value))
 
     return sorted(study.summaries, key=key)
 
@@ -74,10 +84,9 @@ def headline(study: Study) -> str:
         return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
     if not study.against:
         what = "Training alone" if order[0] == LOCAL else order[0]
-        reaches = (
-            f"{what} reaches {score(study.summaries[order[0]], study.ranking_kind)} % {MODELS[study.ranking_kind]}"
-        )
-        return reaches + (", the highest of these methods." if len(order) > 1 else ".")
+        reaches = f"{what} reaches {reached(study, order[0])} {MODELS[study.ranking_kind]}"
+        most = "highest" if study.metric.higher_is_better else "lowest"
+        return reaches + (f", the {most} of these methods." if len(order) > 1 else ".")
     wins = [name for name in order if name in study.winners]
     if len(wins) == 1 and order[0] == wins[0]:
         return f"{wins[0]} leads, and its clients do better than alone."
@@ -87,6 +96,14 @@ def headline(study: Study) -> str:
     if all(found["verdict"] == "worse" for found in study.against.values()):
         return "Training alone is best here: clients do worse with " + listed(study.against, "and") + "."
     return "No method is clearly better than training alone."
+
+
+def reached(study: Study, name: str) -> str:
+    """What a method reaches, with its unit: '93.12 %', 'R2 0.417'."""
+    found = score(study.summaries[name], study.ranking_kind)
+    if study.metric.percent:
+        return f"{found} %" + ("" if study.metric.name == "accuracy" else f" {study.metric.label}")
+    return f"{study.metric.label} {found}"
 
 
 def listed(names: Iterable[str], word: str) -> str:
@@ -101,9 +118,11 @@ def lede(study: Study) -> list[str]:
     said = []
     if order:
         which = "" if study.ranking_kind == "test" else "mean over clients, "
-        which += "last round" + (", the highest first" if len(order) > 1 else "")
-        scores = [f"{called(study, name)} {score(study.summaries[name], study.ranking_kind)}\u00a0%" for name in order]
-        said.append(f"Accuracy {MODELS[study.ranking_kind]} ({which}): {', '.join(scores)}.")
+        first = "highest" if study.metric.higher_is_better else "lowest"
+        which += "last round" + (f", the {first} first" if len(order) > 1 else "")
+        unit = "\u00a0%" if study.metric.percent else ""
+        scores = [f"{called(study, name)} {score(study.summaries[name], study.ranking_kind)}{unit}" for name in order]
+        said.append(f"{titled(study.metric)} {MODELS[study.ranking_kind]} ({which}): {', '.join(scores)}.")
     tested = [name for name in order if name in study.against and name in study.gains]
     about = [name for name in tested if name in study.winners] or tested
     said += [f"{about[0]}: {against_alone(study, about[0])}"] if about else []
@@ -121,11 +140,11 @@ def called(study: Study, name: str) -> str:
 def against_alone(study: Study, name: str) -> str:
     """How many clients are better and worse off than alone, their mean gain, and the verdict if there is one."""
     gains = study.gains[name]
-    gains = gains[:, ~np.isnan(gains).all(0)]
+    gains = gains[:, ~np.isnan(gains).any(0)]
     better, worse = float((gains > 0).mean()), float((gains < 0).mean())
     text = f"{100 * better:.0f} % of the clients are better off than alone, {100 * worse:.0f} % worse off"
     text += ", the others the same" if (gains == 0).any() else ""
-    text += f"; the mean gain is {points(gains.mean())} points. "
+    text += f"; the mean gain is {gained(study.metric, gains.mean())}. "
     if name not in study.against:
         why = "there is no summary of these runs" if study.finished else "the comparison is not finished"
         return f"{text}No verdict: {why}."
@@ -178,6 +197,6 @@ def by_size(study: Study, gains: np.ndarray) -> str:
     few, many = order[:quarter], order[-quarter:]
     return (
         f"The quarter of clients with the fewest samples (up to {sizes[few].max():,.0f}) has a "
-        f"mean gain of {points(gains[few].mean())} points, the quarter with the most (from "
-        f"{sizes[many].min():,.0f}) of {points(gains[many].mean())}."
+        f"mean gain of {gained(study.metric, gains[few].mean())}, the quarter with the most (from "
+        f"{sizes[many].min():,.0f}) of {difference(study.metric, gains[many].mean())}."
     )

@@ -34,6 +34,11 @@ class Record:
         """The macro and micro accuracies by kind; None on rounds that were not scored."""
         return self.line.get("accuracy")
 
+    def measured(self, metric: str) -> dict[str, dict[str, float | None]]:
+        """Return the macro and micro values of a metric by kind; empty on rounds that were not scored."""
+        found: dict[str, dict[str, float | None]] = self.line.get("metrics", {}).get(metric, {})
+        return self.accuracy or {} if metric == "accuracy" else found
+
     @property
     def dropped(self) -> list[int]:
         """The clients whose training or upload was not finite."""

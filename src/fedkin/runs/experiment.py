@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from fedkin.data.federation import Federation
-from fedkin.data.spec import Data
+from fedkin.data.spec import Data, is_path
 from fedkin.engines import ENGINES
 from fedkin.errors import BadInput, require, unknown
 from fedkin.evaluate import KINDS
 from fedkin.methods import named
+from fedkin.metrics import named as named_metric
 from fedkin.parts import Method
 from fedkin.runs import part_json
 
@@ -35,7 +36,9 @@ class Experiment:
     recorded. Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory. With
     `heterogeneity` scored rounds also record PFedRe's gap and skew (definitions 2 and 3), which needs every client's
     training loss. `score` names the kinds of accuracy that are computed, of "post", "global", "recv" and "test"; None
-    means all that there are.
+    means all that there are. `metric` names the one that decides whether a client is better off (`metrics.METRICS`); by
+    default accuracy or, where the targets are numbers, R2. All metrics are recorded in any case. With
+    `class_weights="balanced"` all classes of a client count the same in its training.
 
     JSON and resuming go by this list of fields. An option of the command line that is named as a field sets it.
     """
@@ -54,6 +57,8 @@ class Experiment:
     slot_memory: float = free(4.0)
     heterogeneity: bool = False
     score: tuple[str, ...] | None = None
+    metric: str | None = free(None)
+    class_weights: str | None = None
 
     def __post_init__(self) -> None:
         require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
@@ -77,6 +82,10 @@ class Experiment:
         for kind in self.score or ():
             if kind not in KINDS:
                 raise unknown("kind of accuracy", str(kind), KINDS)
+        if self.metric is not None:
+            named_metric(str(self.metric))
+        weights = self.class_weights in (None, "balanced")
+        require(weights, f"class_weights is 'balanced' or nothing, not {self.class_weights!r}.")
         if self.engine not in ENGINES:
             raise unknown("engine", self.engine, ENGINES)
         if self.dtype not in DTYPES:
@@ -121,7 +130,17 @@ def data_from_json(value: Any) -> Data:
     for name in value:
         if name not in Data.__dataclass_fields__:
             raise unknown("field of data", name, Data.__dataclass_fields__)
-    return Data(**value)
+    return Data(**(older_meaning(value) | value))
+
+
+def older_meaning(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record of an older version meant by not having a field that there is now.
+
+    Versions wrote down every field they knew, and those without `standardise` did not scale own tables.
+    """
+    whole = {"name", "partition", "irrelevant", "seed"} <= value.keys()
+    old = whole and "standardise" not in value and is_path(str(value["name"]))
+    return {"standardise": "none"} if old else {}
 
 
 def check_device(name: str) -> None:

@@ -23,6 +23,8 @@ def resolved(federation: Federation, setup: Setup) -> dict[str, Any]:
         "shape": list(federation.shape),
         "classes": federation.classes,
         "vocabulary": federation.vocabulary,
+        "task": federation.task,
+        "labels": list(federation.labels),
         "evaluate_every": setup.evaluate_every,
         "chunk": setup.chunk,
         "threads": setup.threads,
@@ -36,7 +38,7 @@ def resolved(federation: Federation, setup: Setup) -> dict[str, Any]:
 def about_clients(federation: Federation) -> dict[str, Any]:
     """Return what clients.json says; the names are empty where clients have none."""
     sizes = {"train": federation.train.sizes.tolist(), "test": federation.test.sizes.tolist()}
-    few = federation.n * federation.classes <= LABELLED
+    few = federation.task == "classify" and federation.n * federation.classes <= LABELLED
     labels = {"labels": federation.label_counts().tolist()} if few else {}
     truth = {} if federation.irrelevant is None else {"irrelevant": federation.irrelevant.tolist()}
     return {"names": list(federation.clients)} | sizes | labels | truth

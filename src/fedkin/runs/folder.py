@@ -5,14 +5,16 @@ The folder of a run (`RunFolder`):
     format.json          the version of this layout
     experiment.json      the resolved experiment, with versions, engine, chunk, threads
     clients.json         what the clients are called, their samples, and who is irrelevant where that is known
+    preparation.json     how the rows of a table became samples (`data/preparation.py`); only where data are a table
     rounds.jsonl         a line a round; on scored rounds with the accuracies
     kin/                 round-<r>.safetensors: who learned from whom, at most 100 scored rounds
     marks/               round-<r>.safetensors: <part>/<name>, what a part thinks of every client; at most 100 rounds
     selected.bin         int32: who was selected, round after round (how many: 'selected' in rounds.jsonl)
     kept.bin             float32, aligned with selected.bin: how far each one's update counted; nan without a reply
-    accuracy-<kind>.bin  float64: a row of all clients' accuracies a scored round
+    accuracy-<kind>.bin  float64: a row of all clients' accuracies a scored round; <metric>-<kind>.bin other metrics
     checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
+    predictions.safetensors  what the final models say of the test samples: rows, client, y, post, global; not if large
     summary.json         written when the run is done
     .lock                empty; held while somebody is at work in the folder
 
@@ -46,6 +48,7 @@ from fedkin.runs.files import Damaged
 
 FORMAT = 1  # folders without format.json have this layout too
 PICTURES = ("kin", "marks")  # folders of tensors by round
+PREDICTIONS = "predictions.safetensors"
 ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round
 
 
@@ -105,6 +108,11 @@ class RunFolder:
         path = self.path / "clients.json"
         return dict(files.read_json(path)) if path.exists() else {}
 
+    def preparation(self) -> dict[str, Any] | None:
+        """Return how rows of a table became samples; None where the data were no table."""
+        path = self.path / "preparation.json"
+        return dict(files.read_json(path)) if path.exists() else None
+
     def summary(self) -> dict[str, Any]:
         return dict(files.read_json(self.path / "summary.json"))
 
@@ -126,15 +134,20 @@ class RunFolder:
         path = self.path / KEPT
         return np.fromfile(path, "<f4") if path.exists() else None
 
-    def accuracy(self, kind: str) -> np.ndarray:
-        """Return the accuracies of all clients, all scored rounds in one array."""
-        return np.fromfile(self.path / accuracy_file(kind), "<f8")
+    def values(self, metric: str, kind: str) -> np.ndarray:
+        """Return a metric of all clients, all scored rounds in one array."""
+        return np.fromfile(self.path / values_file(metric, kind), "<f8")
 
-    def has_accuracy(self, kind: str) -> bool:
-        return (self.path / accuracy_file(kind)).exists()
+    def has_values(self, metric: str, kind: str) -> bool:
+        return (self.path / values_file(metric, kind)).exists()
 
     def models(self) -> dict[str, Tensor]:
         return files.read_tensors(self.path / "models.safetensors")
+
+    def predictions(self) -> dict[str, Tensor] | None:
+        """Return the stored predictions; None where there are none."""
+        path = self.path / PREDICTIONS
+        return files.read_tensors(path) if path.exists() else None
 
     def pictures(self, kind: str) -> dict[int, dict[str, Tensor]]:
         """Return the stored tensors of one of `PICTURES`, by round."""
@@ -153,21 +166,29 @@ class RunFolder:
 
     # writing
 
-    def begin(self, experiment: dict[str, Any], clients: dict[str, Any]) -> None:
+    def begin(
+        self, experiment: dict[str, Any], clients: dict[str, Any], preparation: dict[str, Any] | None = None
+    ) -> None:
         """Write what is known before round 1."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_format(self.path)
+        if preparation is not None:
+            files.write_json(self.path / "preparation.json", preparation)
         files.write_json(self.path / "clients.json", clients)
         files.write_json(self.path / "experiment.json", experiment)
 
     def go_on(self, experiment: dict[str, Any]) -> None:
-        """Write what is to be done now, and remove the summary of what was done before."""
+        """Write what is to be done now, and remove the summary and the predictions of what was done before."""
         write_format(self.path)
         files.write_json(self.path / "experiment.json", experiment)
-        (self.path / "summary.json").unlink(missing_ok=True)
+        for name in ("summary.json", PREDICTIONS):
+            (self.path / name).unlink(missing_ok=True)
 
-    def finish(self, models: dict[str, Tensor], summary: dict[str, Any]) -> None:
+    def finish(self, models: dict[str, Tensor], predictions: dict[str, Tensor] | None, summary: dict[str, Any]) -> None:
+        """Write what came out of the whole run; the summary, which says that the run is done, comes last."""
         files.write_tensors(self.path / "models.safetensors", models)
+        if predictions is not None:
+            files.write_tensors(self.path / PREDICTIONS, predictions)
         files.write_json(self.path / "summary.json", summary)
 
     def append(self, name: str, content: bytes) -> None:
@@ -254,8 +275,8 @@ class CommandFolder:
         return self.path / "report.html"
 
 
-def accuracy_file(kind: str) -> str:
-    return f"accuracy-{kind.replace('/', '-')}.bin"
+def values_file(metric: str, kind: str) -> str:
+    return f"{metric}-{kind.replace('/', '-')}.bin"
 
 
 def round_name(round: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedkin.metrics import METRICS
 from fedkin.runs import statistics
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.experiment import Experiment
@@ -14,11 +15,11 @@ from fedkin.runs.run import Run
 
 
 class History(Callback):
-    """The lines of all rounds, the clients' last accuracies and participation, and the seconds spent."""
+    """The lines of all rounds, the clients' last values and participation, and the seconds spent."""
 
     def __init__(self, n: int):
         self.lines: list[dict[str, Any]] = []
-        self.accuracies: dict[str, np.ndarray] = {}  # by kind, of the last scored round; (n,) each
+        self.measured: dict[str, dict[str, np.ndarray]] = {}  # by metric and kind, of the last scored round; (n,) each
         self.participation = statistics.no_participation(n)
         self.before: dict[str, float] = {}  # what was sent before round 1
         self.time = {"train_s": 0.0, "mix_s": 0.0, "evaluate_s": 0.0, "total_s": 0.0}
@@ -28,15 +29,16 @@ class History(Callback):
         """Go on from what lies in the folder of a run, in which so many seconds were spent."""
         self.time, self.began = dict(spent), self.began - spent["total_s"]
         self.lines, self.participation = stored.rounds, stored.participation
-        if self.lines and "accuracy" in self.lines[-1]:
-            self.accuracies = stored.accuracies
+        if self.lines and statistics.is_scored(self.lines[-1]):
+            self.measured = stored.measured
 
     def recorded(self, record: Record) -> None:
         self.lines.append(record.line)
         statistics.add_participation(self.participation, record.selected, record.weights)
         if record.scores is not None:
             each = {kind: score for kind, score in record.scores.items() if "/" not in kind and kind != "test"}
-            self.accuracies = {kind: score.accuracy.numpy() for kind, score in each.items()}
+            names = [name for name in METRICS if any(name in score.values for score in each.values())]
+            self.measured = {name: {kind: s.values[name].numpy() for kind, s in each.items()} for name in names}
 
     def add_time(self, seconds: dict[str, float]) -> None:
         for name, value in seconds.items():
@@ -47,22 +49,20 @@ class History(Callback):
         self.time["total_s"] = time.monotonic() - self.began
         return self.time
 
-    def summary(self, experiment: Experiment, about: dict[str, Any], reached: int, every: int) -> dict[str, Any]:
-        """Return what summary.json says of a run that has reached this round.
+    def summary(
+        self, experiment: Experiment, about: dict[str, Any], reached: int, every: int, metric: str
+    ) -> dict[str, Any]:
+        """Return what summary.json says of a run that has reached this round; `metric` is the one that decides.
 
-        A scored round that was the last of a shorter run, and is off the cadence, does not enter the accuracies.
+        A scored round that was the last of a shorter run, and is off the cadence, does not enter the statistics.
         """
         regular = [line for line in self.lines if line["round"] % every == 0 or line["round"] == reached]
-        scored = [line for line in regular if "accuracy" in line]
+        others = [name for name in statistics.metrics_in(regular) if name != "accuracy"]
         return {
             "method": experiment.method.name,
-            "accuracy": statistics.accuracy(scored),
-            "fairness": {kind: statistics.fairness(values) for kind, values in self.accuracies.items()},
-            "stability": {
-                kind: statistics.stability([line["accuracy"][kind]["micro"] for line in scored])
-                for kind, values in (scored[-1]["accuracy"] if scored else {}).items()
-                if "/" not in kind and values["micro"] is not None
-            },
+            "accuracy": statistics.measured(regular),
+            "metrics": {name: statistics.measured(regular, name) for name in others},
+            **statistics.decided(regular, self.measured.get(metric, {}), metric),
             "observed": statistics.other_numbers(self.lines),
             "cost": statistics.cost(self.lines, self.before),
             "time": {name: round(value, 3) for name, value in self.time_now().items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from typing import Any
 
 from fedkin.engines.engine import Score
@@ -13,7 +14,7 @@ from fedkin.messages import Kin
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.diagnostics import mean_loss
 from fedkin.runs.files import Damaged
-from fedkin.runs.folder import KEPT, PICTURES, ROUNDS, SELECTED, RunFolder, accuracy_file, round_of
+from fedkin.runs.folder import KEPT, PICTURES, ROUNDS, SELECTED, RunFolder, round_of, values_file
 
 
 @dataclass
@@ -29,8 +30,9 @@ class Recorder(Callback):
         if record.marks:
             self.folder.draw("marks", record.round, record.marks)
         for kind, score in (record.scores or {}).items():
-            if len(score.count) > 1 or kind != "test":
-                self.append(accuracy_file(kind), score.accuracy.numpy().astype("<f8").tobytes())
+            for metric, values in score.values.items() if len(score.count) > 1 or kind != "test" else ():
+                if metric == "accuracy" or "/" not in kind:  # other metrics of validation samples: only their means
+                    self.append(values_file(metric, kind), values.numpy().astype("<f8").tobytes())
         self.append(SELECTED, record.selected.astype("<i4").tobytes())
         self.append(KEPT, record.weights.astype("<f4").tobytes())
         self.append(ROUNDS, (json.dumps(record.line, allow_nan=False) + "\n").encode())
@@ -81,17 +83,24 @@ def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, A
     if log.dropped:
         result["dropped"] = log.dropped
     if scores is not None:
-        result["accuracy"] = {kind: averages(score) for kind, score in scores.items()}
+        found: dict[str, dict[str, Any]] = {metric: {} for score in scores.values() for metric in score.values}
+        for kind, score in scores.items():
+            for metric in score.values:
+                found[metric][kind] = averages(score, metric)
+        result |= {"accuracy": found.pop("accuracy")} if "accuracy" in found else {}
+        result["metrics"] = found
         result["loss"] = {kind: mean_loss(score) for kind, score in scores.items()}
     return result | {name: value for name, value in parts.items() if value}
 
 
-def averages(score: Score) -> dict[str, float | None]:
-    """Return the macro accuracy, the mean over clients that have samples, and the micro one, over all samples."""
-    have = score.count > 0
+def averages(score: Score, metric: str = "accuracy") -> dict[str, float | None]:
+    """Return the macro value of a metric, the mean over the clients where it is defined, and the micro one, weighted by
+    their samples; None where it is defined nowhere, or not finite."""
+    values = score.accuracy if metric == "accuracy" else score.values[metric]
+    have = ~values.isnan()
     if not have.any():
         return {"macro": None, "micro": None}
-    return {
-        "macro": float(score.accuracy[have].mean()),
-        "micro": float(score.correct.sum() / score.count.sum().double()),
-    }
+    count = score.count[have].double()
+    right = score.correct.sum() if metric == "accuracy" else (values[have] * count).sum()
+    found = {"macro": float(values[have].mean()), "micro": float(right / count.sum())}
+    return {name: value if isfinite(value) else None for name, value in found.items()}

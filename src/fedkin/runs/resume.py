@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from fedkin.errors import BadInput, require
 from fedkin.runs import files
-from fedkin.runs.experiment import Experiment, fixed_fields
+from fedkin.runs.experiment import Experiment, data_from_json, fixed_fields
 from fedkin.runs.folder import RunFolder
 
 
@@ -57,6 +57,8 @@ def check(folder: RunFolder, experiment: Experiment, about: dict[str, Any], warn
 def check_same(stored: dict[str, Any], experiment: Experiment, what: str, advice: str) -> None:
     """Refuse an experiment that differs from the stored one in more than a free field."""
     asked = experiment.described()
+    if isinstance(stored.get("data"), dict) and "given" not in stored["data"]:
+        stored = stored | {"data": asdict(data_from_json(stored["data"]))}  # an older version did not know all fields
     for entry in fixed_fields():
         name = entry.name
         found = difference(stored.get(name, entry.default), asked[name], name)  # an older version did not know all
@@ -83,5 +85,5 @@ def difference(there: Any, here: Any, path: str) -> tuple[str, Any, Any] | None:
             if found:
                 return found
         return None
-    plain = list(here) if isinstance(here, tuple) else here
-    return None if there == plain else (path, there, here)
+    before, now = (list(value) if isinstance(value, tuple) else value for value in (there, here))
+    return None if before == now else (path, there, here)

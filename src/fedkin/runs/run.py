@@ -21,6 +21,7 @@ from fedkin.messages import Kin
 from fedkin.runs import statistics
 from fedkin.runs.experiment import data_from_json
 from fedkin.runs.folder import CommandFolder, RunFolder
+from fedkin.runs.measures import Measures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
 Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
 
 
-class Run:
+class Run(Measures):
     """A run as it lies in its folder, finished or not. Every file is read when it is first asked for, and once.
 
     A run that was played without a folder has the same properties, from memory: they are handed over as `known`.
-    `asked` is the number of rounds that the run is to have, and `seed` its seed; by default those of its experiment.
+    `asked` is the number of rounds that the run is to have, `seed` its seed, and `metric` the one that decides; by
+    default those of its experiment.
     A folder that is `temporary` lives as long as that object.
     """
 
@@ -43,10 +45,11 @@ class Run:
         seed: int | None = None,
         known: Mapping[str, Any] | None = None,
         temporary: object = None,
+        metric: str | None = None,
     ):
         self.folder = None if folder is None else Path(folder)
         self.temporary = temporary
-        said = {"asked": asked, "seed": seed}
+        said = {"asked": asked, "seed": seed, "metric": metric}
         self.__dict__.update(known or {})
         self.__dict__.update({name: value for name, value in said.items() if value is not None})
 
@@ -97,6 +100,11 @@ class Run:
         return {"names": [str(i) for i in range(self.n)]} | known
 
     @cached_property
+    def preparation(self) -> dict[str, Any] | None:
+        """How the rows of a table became samples, as `fedkin.data.preparation` says; None where data were no table."""
+        return self.files.preparation()
+
+    @cached_property
     def federation(self) -> Federation:
         """The clients and their samples. For a run that is read from its folder the data are loaded again."""
         return load(data_from_json(self.experiment["data"]))
@@ -124,7 +132,9 @@ class Run:
         counted = (
             {"client_rounds": statistics.client_rounds(self.rounds)} if "client_rounds" not in found["cost"] else {}
         )
-        return found | {"cost": counted | found["cost"]}  # older versions did not count client-rounds
+        found |= {"cost": counted | found["cost"]}  # older versions did not count client-rounds
+        other = self.metric != found.get("metric", "accuracy")  # all metrics are there, and another one may decide now
+        return found | (statistics.decided(self.rounds, self.last(), self.metric) if other else {})
 
     @cached_property
     def rounds(self) -> list[dict[str, Any]]:
@@ -136,15 +146,10 @@ class Run:
         """The last round that was played; 0 before the first."""
         return int(self.rounds[-1]["round"]) if self.rounds else 0
 
-    @property
-    def scored(self) -> list[dict[str, Any]]:
-        """The rounds that were scored."""
-        return [line for line in self.rounds if "accuracy" in line]
-
     @cached_property
     def selected(self) -> list[np.ndarray]:
         """Who was selected, round by round."""
-        return by_round(self.rounds, self.files.selected())
+        return statistics.by_round(self.rounds, self.files.selected())
 
     @cached_property
     def kept(self) -> list[np.ndarray] | None:
@@ -153,7 +158,7 @@ class Run:
         None where a version wrote the run that did not write this down.
         """
         rounds, stored = self.rounds, self.files.kept()
-        found = None if stored is None else by_round(rounds, stored)
+        found = None if stored is None else statistics.by_round(rounds, stored)
         same = found is not None and [len(row) for row in found] == [line["selected"] for line in rounds]
         return found if same else None
 
@@ -161,18 +166,6 @@ class Run:
     def participation(self) -> dict[str, np.ndarray]:
         """In how many rounds each client was 'selected', 'replied', and was 'left_out' (its update did not count)."""
         return statistics.participation(self.n, self.selected, self.kept)
-
-    def accuracy(self, kind: str) -> np.ndarray:
-        """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64
-        require(self.files.has_accuracy(kind), f"This run has no accuracies of the kind '{kind}' of every client.")
-        scored = sum(kind in line["accuracy"] for line in self.scored)
-        return whole_rows(self.files.accuracy(kind), self.n)[:scored]  # a run at work, or killed, may have more
-
-    @cached_property
-    def accuracies(self) -> dict[str, np.ndarray]:
-        """The last accuracy of every client by kind."""  # (n,) each
-        kinds = self.scored[-1]["accuracy"] if self.scored else {}
-        return {kind: self.accuracy(kind)[-1] for kind in kinds if "/" not in kind and kind != "test"}
 
     def kin(self) -> dict[int, Kin]:
         """Return who learned from whom, by round. It may be large, so it is read anew each time."""
@@ -215,21 +208,39 @@ class Run:
     def clients(self) -> pd.DataFrame:
         """Return a table with a row for each client.
 
-        It has the client's name, its numbers of samples, its last accuracy of every kind, in how many rounds it was
-        selected, replied and was left out (its update did not count), and, where known, whether it is irrelevant.
+        It has the client's name, its numbers of samples, its last accuracy of every kind ('post'), the other metrics of
+        `post` and `global` ('post auc'), in how many rounds it was selected, replied and was left out (its update did
+        not count), and, where known, whether it is irrelevant.
         """
         import pandas as pd
 
         about = self.about_clients
         table = {"client": about["names"]} | {name: about[name] for name in ("train", "test") if name in about}
         truth = {"irrelevant": about["irrelevant"]} if "irrelevant" in about else {}
-        return pd.DataFrame(table | self.accuracies | self.participation | truth)
+        others = {
+            f"{kind} {metric}": values
+            for metric, kinds in self.measured.items()
+            for kind, values in kinds.items()
+            if metric != "accuracy" and kind in ("post", "global")
+        }
+        return pd.DataFrame(table | self.accuracies | others | self.participation | truth)
 
     @cached_property
     def models(self) -> dict[str, Model]:
         """The final models: 'global', and 'personal' (stacked, a row for each client), where the method has them."""
         parts = tree.nested(self.files.models())
         return {kind: {name: torch.as_tensor(v) for name, v in model.items()} for kind, model in parts.items()}  # type: ignore[attr-defined]
+
+    @cached_property
+    def predictions(self) -> dict[str, np.ndarray] | None:
+        """What the final models say of the test samples; None where it was not kept, as in an older version.
+
+        A row for each test sample, client after client: "rows" (its place in the federation's samples), "client" and
+        "y", (R,) each; "post", the outputs of the client's personal model, and "global", those of the common model,
+        (R, outputs) each, where they were scored.
+        """
+        stored = self.files.predictions()
+        return None if stored is None else {name: value.numpy() for name, value in stored.items()}
 
     def model(self, client: int | str | None = None, module: nn.Module | None = None) -> nn.Module:
         """Return the personal model of a client, by number or name, or without a client the common model.
@@ -270,20 +281,6 @@ class Run:
             return int(names.index(client))
         require(0 <= client < self.n, f"There is no client {client}; they are numbered from 0 to {self.n - 1}.")
         return client
-
-
-def by_round(rounds: list[dict[str, Any]], values: np.ndarray) -> list[np.ndarray]:
-    """Cut an array of one value for each selected client into rounds. A run at work, or killed, may have more values.
-
-    Read the rounds before the values: a run writes them last, so that the values of every line are there.
-    """
-    ends = np.cumsum([line["selected"] for line in rounds], dtype=int)
-    return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []
-
-
-def whole_rows(values: np.ndarray, n: int) -> np.ndarray:
-    """Return an array as rows of n values, without a last row that is only written in part."""  # (rows, n)
-    return values[: len(values) // n * n].reshape(-1, n)
 
 
 def load_run(folder: Path | str) -> Run:

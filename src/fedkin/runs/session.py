@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Model
@@ -21,17 +22,18 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
-from fedkin.evaluate import personal_models, score_models, score_received
+from fedkin.evaluate import personal_models, predictions, score_models, score_received
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
 from fedkin.runs import diagnostics, files
 from fedkin.runs.callback import Callback, Callbacks, Record
-from fedkin.runs.checkpoint import SLOTS, load_checkpoint, save_checkpoint
+from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoint
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History
+from fedkin.runs.imbalance import one_sided
 from fedkin.runs.pulse import Doing, Pulse
 from fedkin.runs.recorder import Recorder, line
 from fedkin.runs.resume import as_begun, check, stored_experiment
@@ -39,6 +41,7 @@ from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
 
 CHECKPOINT_SECONDS = 20.0
+PREDICTED = 2_000_000  # numbers up to which the predictions for the test samples are kept
 SCORING = "scoring: "  # in front of what is done for it: clients may train to be scored
 SNAPSHOTS = 100  # rounds of which pictures are kept
 
@@ -73,6 +76,8 @@ def run(
         federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
     for name in federation.left_out:
         warn(f"Client {name} has no samples and is left out.")
+    for sentence in federation.notes:
+        warn(sentence)
     setup = set_up(asked, federation)
     about = experiment.described() | {"resolved": resolved(federation, setup)}
     if resume and place is not None:
@@ -80,6 +85,9 @@ def run(
     method, task = experiment.method, setup.task
     for sentence in [*method.select.cautions(task), *method.collaborate.cautions(task, method.select.share(task))]:
         warn(sentence)
+    if federation.task == "classify":
+        for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
+            warn(sentence)
     with (
         engine_of(asked, federation, setup, None if place is None else place.path) as engine,
         files.locked(place.path) if place else nullcontext(),
@@ -105,7 +113,7 @@ class Session:
     ):
         self.experiment, self.method, self.federation = experiment, experiment.method, federation
         self.engine, self.task, self.kinds, self.every = engine, setup.task, setup.kinds, setup.evaluate_every
-        self.place, self.warn, self.about = place, warn, about
+        self.place, self.warn, self.about, self.metric = place, warn, about, setup.metric
         self.history = History(federation.n)
         self.recorder = None if place is None else Recorder(place)
         recorder = () if self.recorder is None else (self.recorder,)
@@ -128,10 +136,11 @@ class Session:
         finished = state.round >= self.task.rounds
         if self.recorder is not None:
             self.save(state)
-        summary = self.history.summary(self.experiment, self.about, state.round, self.every)
+        summary = self.history.summary(self.experiment, self.about, state.round, self.every, self.metric)
         models = self.final_models(state)
+        predicted = self.final_predictions(state) if finished else None
         if self.place is not None and finished:
-            self.place.finish(tree.flat(models), summary)
+            self.place.finish(tree.flat(models), predicted, summary)
         self.callbacks.ended(finished)
         known = {
             "experiment": self.about,
@@ -139,10 +148,13 @@ class Session:
             "finished": finished,
             "summary": summary,
             "rounds": self.history.lines,
-            "accuracies": self.history.accuracies,
+            "measured": self.history.measured,
+            "metric": self.metric,
             "participation": self.history.participation,
             "models": models,
+            "predictions": None if predicted is None else {k: v.numpy() for k, v in predicted.items()},
             "federation": self.federation,
+            "preparation": self.federation.preparation,
         }
         return Run(None if self.place is None else self.place.path, known=known)
 
@@ -154,7 +166,7 @@ class Session:
         if sent is not None:
             state = survey(self.method, self.task, self.engine, state, sent)
         if self.place is not None:
-            self.place.begin(self.about, about_clients(self.federation))
+            self.place.begin(self.about, about_clients(self.federation), self.federation.preparation)
         return state
 
     def first(self) -> tuple[State, Sent | None]:
@@ -272,13 +284,17 @@ class Session:
             final["personal"] = personal_models(self.method, self.task, self.engine, state, everyone)
         return final
 
+    def final_predictions(self, state: State) -> dict[str, Tensor] | None:
+        """Return what the final models say of every client's test samples; None where that is too much to keep."""
+        test = self.federation.test
+        if not 0 < len(test.rows) * self.federation.classes <= PREDICTED:
+            return None
+        said = predictions(self.method, self.task, self.engine, state, self.kinds)
+        client = torch.arange(self.task.n).repeat_interleave(test.sizes)
+        return {"rows": test.rows, "client": client, "y": self.federation.y[test.rows]} | said if said else None
+
 
 def in_order(scores: dict[str, Score]) -> dict[str, Score]:
     """Return the scores in the order of the record: `recv` and `global` of each split first, then the others."""
     first = [kind + suffix for suffix in ("", "/validation") for kind in ("recv", "global")]
     return {kind: scores[kind] for kind in [*first, *scores] if kind in scores}
-
-
-def moved(value: Any, device: torch.device) -> Any:
-    """Return nested dictionaries of tensors on another device."""
-    return {k: moved(v, device) for k, v in value.items()} if isinstance(value, dict) else value.to(device)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import torch
 
-from fedkin import evaluate, models
+from fedkin import evaluate, metrics, models
 from fedkin.data.federation import Federation
 from fedkin.engines import ENGINES, Engine
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of, task_of
+from fedkin.errors import require
 from fedkin.messages import Task
 from fedkin.runs.experiment import DTYPES, Experiment
 
@@ -25,15 +26,17 @@ class Setup:
 
     network: Network
     task: Task
-    kinds: tuple[str, ...]  # of accuracy, to be scored
+    kinds: tuple[str, ...]  # of models, to be scored
     chunk: int
     threads: int
     evaluate_every: int
+    metric: str  # the one that decides
 
 
 def set_up(experiment: Experiment, federation: Federation) -> Setup:
     """Check that an experiment fits its data, and choose what it leaves open. No client is built."""
     method = experiment.method
+    check_task(experiment, federation)
     kinds = evaluate.wanted_kinds(method, experiment.score, federation.common is not None)
     module = experiment.model
     if isinstance(module, str):
@@ -49,7 +52,21 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     every = experiment.evaluate_every or evaluate.cadence(
         method, task, kinds, chunk, federation.test.sizes, federation.common
     )
-    return Setup(network, task, kinds, chunk, threads, every)
+    return Setup(network, task, kinds, chunk, threads, every, metrics.deciding(experiment.metric, federation.task))
+
+
+def check_task(experiment: Experiment, federation: Federation) -> None:
+    """Refuse what needs classes where the targets are numbers."""
+    numbers, method = federation.y.is_floating_point(), experiment.method
+    same = numbers == (federation.task == "regress")
+    require(same, 'A federation with numbers as targets has task="regress", and only such a one; set it.')
+    if not numbers:
+        return
+    part = next((p for p in (method.select, method.train, method.keep, method.collaborate) if p.needs.classes), None)
+    name = type(part).__name__
+    require(part is None, f"{name} of '{method.name}' needs classes, and the targets here are numbers; choose another.")
+    weighted = experiment.class_weights is not None
+    require(not weighted, "The targets are numbers, so there are no classes to weigh; leave --class-weights out.")
 
 
 @contextmanager
@@ -74,6 +91,7 @@ def engine_of(
         device=experiment.device,
         budget=int(experiment.slot_memory * 1e9),
         scratch=scratch,
+        balanced=experiment.class_weights == "balanced",
     )
     torch.set_num_threads(setup.threads)
     try:

@@ -1,4 +1,4 @@
-"""Numbers of a run, from its lines in rounds.jsonl and its clients' accuracies. Accuracies are fractions."""
+"""Numbers of a run, from its lines in rounds.jsonl and its clients' last values. Accuracies are fractions."""
 
 from __future__ import annotations
 
@@ -8,38 +8,72 @@ from typing import Any
 import numpy as np
 
 from fedkin.errors import BadInput
+from fedkin.metrics import METRICS
 
 AVERAGES = ("macro", "micro")
 STATISTICS = ("last", "last10", "best", "validated")
 
-Accuracy = dict[str, dict[str, dict[str, float | None]]]  # kind -> average -> statistic
+Accuracy = dict[str, dict[str, dict[str, float | None]]]  # of any metric: kind -> average -> statistic
 
 
-def accuracy(lines: list[dict[str, Any]]) -> Accuracy:
-    """Return four statistics of every kind and average of accuracy.
+def is_scored(line: dict[str, Any]) -> bool:
+    """Whether the round of this line was scored."""
+    return "loss" in line or "accuracy" in line
 
-    `last` is that of the last round, `last10` the mean of the last ten scored rounds, `best` the largest of all, and
-    `validated` that of the round whose validation accuracy was best (None without a validation split).
+
+def in_line(line: dict[str, Any], metric: str) -> dict[str, dict[str, float | None]]:
+    """Return what the line of a round says of a metric: kind -> average -> value; empty where it says nothing."""
+    found: dict[str, dict[str, float | None]] = line.get("metrics", {}).get(metric, {})
+    return line.get("accuracy", {}) if metric == "accuracy" else found
+
+
+def metrics_in(lines: list[dict[str, Any]]) -> list[str]:
+    """Return the metrics that the last scored round has."""
+    last: dict[str, Any] = next((line for line in reversed(lines) if is_scored(line)), {})
+    return [*(["accuracy"] if "accuracy" in last else []), *last.get("metrics", {})]
+
+
+def of_metric(summary: dict[str, Any], metric: str, spread: bool = False) -> Accuracy:
+    """Return what a summary says of a metric: kind -> average -> statistic; with `spread`: how much seeds vary."""
+    if metric == "accuracy":
+        found: Accuracy = summary.get("spread" if spread else "accuracy", {})
+    else:
+        found = summary.get("metrics_spread" if spread else "metrics", {}).get(metric, {})
+    return found
+
+
+def deciding(summary: dict[str, Any]) -> Accuracy:
+    """Return what a summary says of the metric that decides; older versions decided by accuracy."""
+    return of_metric(summary, summary.get("metric", "accuracy"))
+
+
+def measured(lines: list[dict[str, Any]], metric: str = "accuracy") -> Accuracy:
+    """Return four statistics of every kind and average of a metric.
+
+    `last` is that of the last round, `last10` the mean of the last ten scored rounds, `best` the best of all, and
+    `validated` that of the round that was best by the validation samples (None without a validation split).
     """
-    scored = [line["accuracy"] for line in lines if "accuracy" in line]
+    scored = [found for line in lines if (found := in_line(line, metric))]
     kinds = [kind for kind in (scored[-1] if scored else {}) if "/" not in kind]
-    result: Accuracy = {}
-    for kind in kinds:
-        result[kind] = {}
-        for average in AVERAGES:
-            values = [score[kind][average] for score in scored]
-            if any(value is None for value in values):
-                result[kind][average] = dict.fromkeys(STATISTICS)
-                continue
-            checks = [score.get(f"{kind}/validation", {}).get(average) for score in scored]
-            validated = None if any(c is None for c in checks) else values[int(np.argmax(checks))]
-            result[kind][average] = {
-                "last": values[-1],
-                "last10": float(np.mean(values[-10:])),
-                "best": float(np.max(values)),
-                "validated": validated,
-            }
-    return result
+    return {kind: {average: over_rounds(scored, kind, average, metric) for average in AVERAGES} for kind in kinds}
+
+
+def over_rounds(
+    scored: list[dict[str, dict[str, float | None]]], kind: str, average: str, metric: str
+) -> dict[str, float | None]:
+    """Return the four statistics of one kind and average; None where some round has no value."""
+    values = [value for found in scored if (value := found[kind][average]) is not None]
+    if len(values) < len(scored):
+        return dict.fromkeys(STATISTICS)
+    checks = [c for found in scored if (c := found.get(f"{kind}/validation", {}).get(average)) is not None]
+    higher = METRICS[metric].higher_is_better
+    chosen = int(np.argmax(checks) if higher else np.argmin(checks)) if len(checks) == len(values) else None
+    return {
+        "last": values[-1],
+        "last10": float(np.mean(values[-10:])),
+        "best": float(np.max(values) if higher else np.min(values)),
+        "validated": None if chosen is None else values[chosen],
+    }
 
 
 def cost(lines: list[dict[str, Any]], before: dict[str, float]) -> dict[str, float]:
@@ -55,9 +89,25 @@ def client_rounds(lines: list[dict[str, Any]]) -> int:
     return sum(int(line["replied"]) for line in lines)
 
 
-def fairness(clients: np.ndarray) -> dict[str, float | None]:
-    """Return how evenly clients fare: the standard deviation of their accuracies, and the mean of the worst tenth."""
-    values = np.sort(clients[~np.isnan(clients)])
+def decided(lines: list[dict[str, Any]], last: dict[str, np.ndarray], metric: str) -> dict[str, Any]:
+    """Return what a summary says of the metric that decides: how evenly clients fare, and how steady the rounds are.
+
+    `last` are the clients' last values by kind.
+    """
+    scored = [found for line in lines if (found := in_line(line, metric))]
+    kinds = [kind for kind in (scored[-1] if scored else {}) if "/" not in kind]
+    steady = {kind: [found[kind]["micro"] for found in scored if found[kind]["micro"] is not None] for kind in kinds}
+    return {
+        "metric": metric,
+        "fairness": {kind: fairness(values, METRICS[metric].higher_is_better) for kind, values in last.items()},
+        "stability": {kind: stability(values) for kind, values in steady.items() if values},  # type: ignore[arg-type]
+    }
+
+
+def fairness(clients: np.ndarray, higher_is_better: bool = True) -> dict[str, float | None]:
+    """Return how evenly clients fare: the standard deviation of their values, and the mean of the worst tenth."""
+    values = np.sort(clients[np.isfinite(clients)])
+    values = values if higher_is_better else values[::-1]
     if not len(values):
         return {"std_clients": None, "worst10": None}
     return {"std_clients": float(values.std()), "worst10": float(values[: max(1, len(values) // 10)].mean())}
@@ -69,20 +119,26 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
     `spread` is empty for one seed.
     """
 
-    def over(f: Any) -> Accuracy:
-        first: Accuracy = summaries[0]["accuracy"]
+    def over(f: Any, metric: str = "accuracy") -> Accuracy:
+        found = [of_metric(summary, metric) for summary in summaries]
         return {
             kind: {
                 average: {
                     statistic: None
-                    if any(s["accuracy"][kind][average][statistic] is None for s in summaries)
-                    else float(f([s["accuracy"][kind][average][statistic] for s in summaries]))
+                    if any(one[kind][average][statistic] is None for one in found)
+                    else float(f([one[kind][average][statistic] for one in found]))
                     for statistic in statistics
                 }
                 for average, statistics in averages.items()
             }
-            for kind, averages in first.items()
+            for kind, averages in found[0].items()
         }
+
+    def std(values: list[float]) -> float:
+        return float(np.std(values, ddof=1))
+
+    known = [name for name in summaries[0].get("metrics", {}) if all(name in s.get("metrics", {}) for s in summaries)]
+    several = len(summaries) > 1
 
     def mean(name: str) -> dict[str, Any]:
         """Return the means of the numbers that every seed has; an older version wrote fewer."""
@@ -92,8 +148,11 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
 
     return {
         "method": summaries[0]["method"],
+        "metric": summaries[0].get("metric", "accuracy"),
         "accuracy": over(np.mean),
-        "spread": over(lambda values: np.std(values, ddof=1)) if len(summaries) > 1 else {},
+        "spread": over(std) if several else {},
+        "metrics": {name: over(np.mean, name) for name in known},
+        "metrics_spread": {name: over(std, name) for name in known} if several else {},
         "fairness": {
             kind: {key: float(np.mean([s["fairness"][kind][key] for s in summaries])) for key in values}
             for kind, values in summaries[0]["fairness"].items()
@@ -101,7 +160,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "stability": {
             kind: float(np.mean([s["stability"][kind] for s in summaries]))
-            for kind in summaries[0]["accuracy"]
+            for kind in summaries[0].get("stability", {})
             if all(s.get("stability", {}).get(kind) is not None for s in summaries)
         },
         "observed": mean_other_numbers([s.get("observed", {}) for s in summaries]),
@@ -148,17 +207,17 @@ def cost_to(target: float, values: list[float], costs: list[float]) -> float | N
 
 
 def stability(values: list[float]) -> float | None:
-    """Return the standard deviation of the accuracy over the last 50 scored rounds: smaller is steadier."""
+    """Return the standard deviation of a metric over the last 50 scored rounds: smaller is steadier."""
     return float(np.std(values[-TAIL:])) if len(values) > 1 else None
 
 
-def every_round(lines: list[dict[str, Any]], kind: str, average: str) -> list[float]:
-    """Return the accuracies of a run that was scored in every round."""
-    if any("accuracy" not in line for line in lines):
+def every_round(lines: list[dict[str, Any]], kind: str, average: str, metric: str = "accuracy") -> list[float]:
+    """Return a metric of a run that was scored in every round."""
+    if not all(map(is_scored, lines)):
         raise BadInput("Rounds to a target are counted only where every round is scored; use --evaluate-every 1.")
-    found = [line["accuracy"].get(kind, {}).get(average) for line in lines]
-    if any(value is None for value in found):
-        raise BadInput(f"This run has no {average} accuracy of the kind '{kind}'.")
+    found = [value for line in lines if (value := in_line(line, metric).get(kind, {}).get(average)) is not None]
+    if len(found) < len(lines):
+        raise BadInput(f"This run has no {average} {METRICS[metric].label} of the kind '{kind}'.")
     return found
 
 
@@ -172,6 +231,15 @@ def add_participation(counts: dict[str, np.ndarray], ids: np.ndarray, kept: np.n
     counts["selected"][ids] += 1
     counts["replied"][ids[~np.isnan(kept)]] += 1
     counts["left_out"][ids[kept == 0]] += 1
+
+
+def by_round(rounds: list[dict[str, Any]], values: np.ndarray) -> list[np.ndarray]:
+    """Cut an array of one value for each selected client into rounds. A run at work, or killed, may have more values.
+
+    Read the rounds before the values: a run writes them last, so that the values of every line are there.
+    """
+    ends = np.cumsum([line["selected"] for line in rounds], dtype=int)
+    return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []
 
 
 def participation(n: int, ids: list[np.ndarray], kept: list[np.ndarray] | None) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedkin.methods.local import alone
+from fedkin.metrics import METRICS
 from fedkin.parts import Method
 from fedkin.runs.run import Run
 
@@ -16,12 +17,19 @@ LEVEL = 0.05  # of the paired test that calls a difference a win
 
 
 def gain(theirs: Run, local: Run) -> np.ndarray:
-    """Return each client's last `post` accuracy minus what it reaches alone, for one seed.
+    """Return how much better each client's last `post` is than what it reaches alone, for one seed.
+
+    It is a difference of the metric that decides, and positive is better. A client whose loss is infinite gains or
+    loses as much as the most extreme of the others.
 
     It is nan for clients known to be irrelevant: anything beats their own labels, so their gain would flatter every
     method.
     """  # (n,)
-    gained: np.ndarray = theirs.accuracies["post"] - local.accuracies["post"]
+    metric = theirs.metric
+    with np.errstate(invalid="ignore"):  # infinite minus infinite
+        gained: np.ndarray = METRICS[metric].gain(theirs.last(metric)["post"], local.last(metric)["post"])
+    most = np.abs(gained[np.isfinite(gained)]).max(initial=0.0)
+    gained = np.clip(gained, -most, most)
     irrelevant = theirs.about_clients.get("irrelevant")
     return gained if irrelevant is None else np.where(irrelevant, np.nan, gained)
 
@@ -34,7 +42,7 @@ def verdict(gains: np.ndarray) -> dict[str, Any]:
     """
     from scipy import stats  # takes a second to import, and only a comparison needs it
 
-    known = ~np.isnan(gains).all(0)
+    known = ~np.isnan(gains).any(0)  # a metric may be undefined for a client in one seed only
     per_client = gains[:, known].mean(0)
     p = 1.0 if np.allclose(per_client, 0) else float(stats.wilcoxon(per_client).pvalue)
     signs = np.sign(gains[:, known].mean(1))

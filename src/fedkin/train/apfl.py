@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from fedkin.core import tree
+from fedkin.core import losses, tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import require
 from fedkin.fields import NonNegative, Share
@@ -77,7 +76,7 @@ class APFL(SGD):
         """The gradients of the loss of the mixed outputs at v and at w, each without its factor alpha or 1 - alpha."""
         with torch.no_grad():
             blend = alpha * f.logits(v, batch) + (1 - alpha) * f.logits(w, batch)
-        signal = torch.func.grad(lambda out: cross_entropy(out, batch))(blend)
+        signal = torch.func.grad(lambda out: losses.mean(losses.each(out, batch["y"]), batch))(blend)
         back = lambda model: torch.func.grad(lambda m: (f.logits(m, batch) * signal).sum())(model)  # noqa: E731
         return back(v), back(w)
 
@@ -112,9 +111,3 @@ class APFL(SGD):
 def mixed(alpha: Tensor, v: Model, w: Model) -> Model:
     """alpha v + (1 - alpha) w."""
     return tree.mapped(lambda a, b: alpha * a + (1 - alpha) * b, v, w)
-
-
-def cross_entropy(out: Tensor, batch: Batch) -> Tensor:
-    """The mean loss of these outputs on a batch; samples that only fill a short batch up have weight 0."""
-    each = F.cross_entropy(out, batch["y"], reduction="none")
-    return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fedkin.contract import Needs
+from fedkin.core import losses
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import require
 from fedkin.fields import BelowOne, Count
@@ -34,6 +36,10 @@ class FedMix(SGD):
     naive: bool = False
 
     @property
+    def needs(self) -> Needs:
+        return super().needs | Needs(classes=True)  # labels are averaged as shares of classes
+
+    @property
     def picks_own(self) -> bool:
         return self.own
 
@@ -55,11 +61,11 @@ class FedMix(SGD):
             x, xbar = x + lam * xbar, torch.zeros_like(xbar)
 
         def right(z: Tensor) -> Tensor:
-            return mean(F.cross_entropy(f.logits(model, rest | {"x": z}), batch["y"], reduction="none"), batch)
+            return losses.mean(losses.each(f.logits(model, rest | {"x": z}), batch["y"]), batch)
 
         towards, plain = torch.func.grad_and_value(right)(x)  # the gradient of a mean, so that the sum below is a mean
         slope = (towards * xbar).sum()
-        soft = mean(-(ybar * torch.log_softmax(f.logits(model, rest | {"x": x}), -1)).sum(-1), batch)
+        soft = losses.mean(-(ybar * torch.log_softmax(f.logits(model, rest | {"x": x}), -1)).sum(-1), batch)
         total: Tensor = (1 - lam) * plain + lam * soft + lam * (1 - lam) * slope
         return total
 
@@ -80,8 +86,3 @@ class Mixed:
     def grad(self, model: Model, batch: Batch) -> Model:
         found: Model = torch.func.grad(self.loss)(model, batch)
         return found
-
-
-def mean(each: Tensor, batch: Batch) -> Tensor:
-    """The mean over the samples of a batch; samples that only fill a short batch up have weight 0."""
-    return each.mean() if "weight" not in batch else (each * batch["weight"]).sum() / batch["weight"].sum()

@@ -70,16 +70,17 @@ def view_of(found: dict[str, Section]) -> View:
 
 
 class Remembered:
-    """Makes runs of their folders, and gives back the same one as long as its files are the same."""
+    """Makes runs of their folders, and gives back the same one as long as its files, and what is said of it, are the
+    same."""
 
     def __init__(self) -> None:
-        self.known: dict[Path, tuple[Signature, Run]] = {}
+        self.known: dict[Path, tuple[object, Run]] = {}
 
-    def __call__(self, folder: Path, asked: int | None = None, seed: int | None = None) -> Run:
-        now = signature(folder)
+    def __call__(self, folder: Path, *said: Any, **more: Any) -> Run:
+        now = (signature(folder), said, more)
         before = self.known.get(folder)
         if before is None or before[0] != now:
-            before = self.known[folder] = (now, Run(folder, asked, seed))
+            before = self.known[folder] = (now, Run(folder, *said, **more))
         return before[1]
 
 

@@ -8,7 +8,8 @@ function cells(about, step, component, all) {
   const down = about.order.filter(id => all || row.has(id)), across = about.order.filter(id => all || column.has(id));
   const weights = step.weights[component], from = Math.log10(about.low);
   const place = `(round ${step.round}, ${about.components[component]})`, called = id => `client ${about.names[id]}`;
-  const kind = id => about.majority?.[id] >= 0 ? `${called(id)}: mostly class ${about.majority[id]}` : "";
+  const classOf = c => about.classes?.[c] ?? `class ${c}`;
+  const kind = id => about.majority?.[id] >= 0 ? `${called(id)}: mostly ${classOf(about.majority[id])}` : "";
   const said = (a, b, w) => a === b ? `${called(a)} keeps ${shares(w)} of its own ${place}`
     : `${called(a)} takes ${shares(w)} from ${called(b)} ${place}`;
   const hover = (a, b, w) => [said(a, b, w), kind(a), a === b ? "" : kind(b)].filter(Boolean).join("<br>");

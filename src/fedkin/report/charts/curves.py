@@ -1,4 +1,4 @@
-"""Numbers over the rounds: accuracies of all methods, and single numbers of one method."""
+"""Numbers over the rounds: a metric of all methods, and single numbers of one method."""
 
 from __future__ import annotations
 
@@ -7,35 +7,41 @@ from typing import Any
 
 import numpy as np
 
+from fedkin.metrics import Metric
 from fedkin.report.charts.style import Figure, Style, faint, layout, legend_above
 from fedkin.report.study import Values
 
 
-def accuracy_curves(series: list[tuple[str, str, str, Values]], style: dict[str, Style], shown: str) -> Figure:
+def metric_curves(
+    series: list[tuple[str, str, str, Values]], style: dict[str, Style], shown: str, metric: Metric
+) -> Figure:
     """A line a method: the mean over seeds, and a band from the worst seed to the best. An item of `series` has the
     method, its label, the kind and average ('post/macro') and the values by round. Lines of `shown` are visible at
     first."""
     data: list[dict[str, Any]] = []
+    times, unit = (100, " %") if metric.percent else (1, "")
+    digits = ".2f" if metric.percent else ".3f"
+    hover = f"%{{y:{digits}}}{unit} (seeds: %{{customdata[0]:{digits}}} to %{{customdata[1]:{digits}}})"
     for name, label, key, values in series:
         colour, dash = style[name]
         rounds = sorted(values)
         common = {"x": rounds, "meta": key, "visible": key == shown, "legendgroup": name, "mode": "lines"}
-        lows, highs = ([100 * f(values[r]) for r in rounds] for f in (min, max))
+        lows, highs = ([times * f(values[r]) for r in rounds] for f in (min, max))
         if any(len(values[r]) > 1 for r in rounds):
             edge = {"line": {"width": 0, "color": colour}, "hoverinfo": "skip", "showlegend": False}
             data.append(common | edge | {"y": lows})
             data.append(common | edge | {"y": highs, "fill": "tonexty", "fillcolor": faint(colour)})
         line = {
-            "y": [100 * float(np.mean(values[r])) for r in rounds],
+            "y": [times * float(np.mean(values[r])) for r in rounds],
             "name": escape(label),
             "line": {"color": colour, "dash": dash, "width": 2.5},
             "customdata": [[low, high] for low, high in zip(lows, highs, strict=True)],
-            "hovertemplate": "%{y:.2f} % (seeds: %{customdata[0]:.2f} to %{customdata[1]:.2f})",
+            "hovertemplate": hover,
         }
         few = {"mode": "lines+markers", "marker": {"size": 6, "color": colour}} if len(rounds) <= 15 else {}
         data.append(common | line | few)
     x = {"title": {"text": "round"}, "rangemode": "tozero"}
-    y = {"title": {"text": "accuracy, %"}}
+    y = {"title": {"text": f"{metric.label}, %" if metric.percent else metric.label}}
     return {"data": data, "layout": layout(440, x, y) | {"hovermode": "x unified"} | legend_above()}
 
 

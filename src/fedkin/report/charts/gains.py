@@ -9,8 +9,8 @@ import numpy as np
 from fedkin.report.charts.style import BETTER, NAMED, SAME, WORSE, Figure, decades, layout, named_ticks
 
 
-def sorted_gains(gains: np.ndarray, texts: list[str], names: list[str], span: tuple[float, float]) -> Figure:
-    """Every client's gain in points, sorted. Colours tell gains above zero from those below."""
+def sorted_gains(gains: np.ndarray, texts: list[str], names: list[str], span: tuple[float, float], unit: str) -> Figure:
+    """Every client's gain, sorted. Colours tell gains above zero from those below."""
     order = np.argsort(gains, kind="stable")
     bar = {
         "type": "bar",
@@ -25,10 +25,12 @@ def sorted_gains(gains: np.ndarray, texts: list[str], names: list[str], span: tu
     if len(order) <= NAMED:
         x |= named_ticks(range(1, len(order) + 1), [names[i] for i in order]) | {"title": {"text": ""}}
     gap = 0.25 if len(order) <= 150 else 0.0
-    return {"data": [bar], "layout": layout(320, x, gain_axis(span)) | {"bargap": gap}}
+    return {"data": [bar], "layout": layout(320, x, gain_axis(span, unit)) | {"bargap": gap}}
 
 
-def gains_by_size(gains: np.ndarray, sizes: np.ndarray, texts: list[str], span: tuple[float, float]) -> Figure:
+def gains_by_size(
+    gains: np.ndarray, sizes: np.ndarray, texts: list[str], span: tuple[float, float], unit: str
+) -> Figure:
     """Every client's gain against its number of training samples."""
     dots = {
         "type": "scatter",
@@ -49,7 +51,7 @@ def gains_by_size(gains: np.ndarray, sizes: np.ndarray, texts: list[str], span: 
     if wide:
         ticks = decades(float(sizes.min()), float(sizes.max()))
         x |= {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks]}
-    return {"data": [dots], "layout": layout(320, x, gain_axis(span))}
+    return {"data": [dots], "layout": layout(320, x, gain_axis(span, unit))}
 
 
 def common_span(gains: list[np.ndarray]) -> tuple[float, float]:
@@ -59,8 +61,8 @@ def common_span(gains: list[np.ndarray]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def gain_axis(span: tuple[float, float]) -> dict[str, Any]:
-    return {"title": {"text": "gain over alone, points"}, "range": list(span), "zeroline": True, "zerolinewidth": 2}
+def gain_axis(span: tuple[float, float], unit: str) -> dict[str, Any]:
+    return {"title": {"text": f"gain over alone, {unit}"}, "range": list(span), "zeroline": True, "zerolinewidth": 2}
 
 
 def side_colour(gain: float) -> str:

@@ -96,6 +96,7 @@ def as_json(of: Kinship, components: list[str], steps: dict[int, str], low: floa
         "order": of.order,
         "names": [escape(str(name)) for name in of.clients["names"]],  # plotly.js reads HTML in texts
         "majority": None if of.majority is None else of.majority.tolist(),
+        "classes": [escape(label) for label in of.run.labels],
         "components": [escape(of.title(name)) for name in components],
         "low": low,
         "high": high,

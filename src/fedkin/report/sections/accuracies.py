@@ -1,30 +1,33 @@
-"""Methods side by side: their accuracies, and how each fares against training alone."""
+"""Methods side by side: the metric that decides, and how each fares against training alone."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import Any
 
+from fedkin.report.formats import in_percent
+from fedkin.report.formats import titled as titled_metric
 from fedkin.report.html import Section, choice, note, titled
 from fedkin.report.methods_table import Column, methods_table
 from fedkin.report.study import Study
 from fedkin.report.words import SHOWN, score
-from fedkin.runs.statistics import AVERAGES
+from fedkin.runs.statistics import AVERAGES, deciding
 
 STATISTICS = {"last": "last", "last10": "last 10", "best": "best", "validated": "by validation"}
 
 
 def accuracies(study: Study) -> Section:
-    scored = [values for s in study.summaries.values() for kind in s["accuracy"].values() for values in kind.values()]
+    scored = [values for s in study.summaries.values() for kind in deciding(s).values() for values in kind.values()]
     options = {name: text for name, text in STATISTICS.items() if any(values[name] is not None for values in scored)}
     several = any(len(entry.done) > 1 for entry in study.entries.values())
-    explained = ["Accuracies are means over seeds ± their standard deviation." if several else "Of one seed."]
+    explained = [f"{titled_metric(study.metric)}{in_percent(study.metric)}."]
+    explained += ["Means over seeds ± their standard deviation." if several else "Of one seed."]
     explained += [last_ten(study)]
     if study.against:
         explained += ["Columns against alone are of the last round; only a tested win over training alone is marked."]
     return Section(
         titled(
-            "Methods side by side" if len(study.entries) > 1 else "Accuracy",
+            "Methods side by side" if len(study.entries) > 1 else titled_metric(study.metric),
             choice("statistic", "Rounds", options),
             methods_table(study, columns(study), f'id="comparison" data-shows="{SHOWN}"'),
             note(" ".join(explained)),
@@ -34,7 +37,7 @@ def accuracies(study: Study) -> Section:
 
 def columns(study: Study) -> list[Column]:
     found = [
-        accuracy_column(kind, average)
+        score_column(study, kind, average)
         for kind in study.kinds
         for average in (("micro",) if kind == "test" else AVERAGES)
     ]
@@ -44,13 +47,13 @@ def columns(study: Study) -> list[Column]:
     return found
 
 
-def accuracy_column(kind: str, average: str) -> Column:
+def score_column(study: Study, kind: str, average: str) -> Column:
     """Every statistic of a kind and average, of which the page shows the one that is chosen."""
 
     def cell(_: str, summary: dict[str, Any]) -> str:
         return "".join(f'<span class="{name}">{score(summary, kind, average, name)}</span>' for name in STATISTICS)
 
-    return Column(f"{kind}, %", average, cell)
+    return Column(f"{kind}, %" if study.metric.percent else kind, average, cell)
 
 
 def share_column(study: Study, word: str) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fedkin.evaluate import KINDS
-from fedkin.report.formats import percent, size
+from fedkin.report.formats import measure, size
 from fedkin.report.html import Section, note, titled
 from fedkin.report.methods_table import Column, methods_table
 from fedkin.report.study import Study
@@ -26,8 +26,8 @@ def costs(study: Study) -> Section | None:
     text += f": with {listed(much, 'and')} more than one model a client and round." if much else "."
     rounds = study.scored_rounds[-TAIL:]
     if steady_kinds(study):
-        text += f" The std over rounds is of {len(rounds)} scored rounds, {rounds[0]} to {rounds[-1]}; accuracy that "
-        text += "still rises there adds to it."
+        text += f" The std over rounds is of {len(rounds)} scored rounds, {rounds[0]} to {rounds[-1]}; a score that "
+        text += "still changes there adds to it."
     return Section(titled("Costs and fairness", methods_table(study, columns(study), 'id="costs"'), note(text)))
 
 
@@ -36,11 +36,12 @@ def columns(study: Study) -> list[Column]:
     found += [models_column(word, title) for word, title in (("uploads", "up"), ("downloads", "down"))]
     found += [bytes_column(word, title) for word, title in (("bytes_up", "up"), ("bytes_down", "down"))]
     found.append(Column("time", "seconds", lambda _, s: f"{s['time']['total_s']:,.1f}"))
-    found += [steadiness_column(kind) for kind in steady_kinds(study)]
+    found += [steadiness_column(study, kind) for kind in steady_kinds(study)]
     kind = fairness_kind(study)
     if kind:
-        titles = (("std_clients", "std, points"), ("worst10", "worst tenth, %"))
-        found += [fairness_column(kind, word, title) for word, title in titles]
+        units = (", points", ", %") if study.metric.percent else ("", "")
+        titles = (("std_clients", f"std{units[0]}"), ("worst10", f"worst tenth{units[1]}"))
+        found += [fairness_column(study, kind, word, title) for word, title in titles]
     return found
 
 
@@ -52,23 +53,24 @@ def bytes_column(word: str, title: str) -> Column:
     return Column("bytes sent", title, lambda _, summary: size(summary["cost"][word]))
 
 
-def steadiness_column(kind: str) -> Column:
-    return Column("std over rounds, points", kind, lambda _, summary: percent(summary["stability"].get(kind)))
+def steadiness_column(study: Study, kind: str) -> Column:
+    title = "std over rounds, points" if study.metric.percent else "std over rounds"
+    return Column(title, kind, lambda _, summary: measure(study.metric, summary["stability"].get(kind)))
 
 
-def fairness_column(kind: str, word: str, title: str) -> Column:
+def fairness_column(study: Study, kind: str, word: str, title: str) -> Column:
     def cell(_: str, summary: dict[str, Any]) -> str:
-        return percent(summary["fairness"].get(kind, {}).get(word))
+        return measure(study.metric, summary["fairness"].get(kind, {}).get(word))
 
     return Column(f"{kind} over clients", title, cell)
 
 
 def steady_kinds(study: Study) -> list[str]:
-    """The kinds of accuracy that were scored often enough to vary."""
+    """The kinds of models that were scored often enough to vary."""
     return [kind for kind in KINDS if any(kind in summary["stability"] for summary in study.summaries.values())]
 
 
 def fairness_kind(study: Study) -> str | None:
-    """The kind of accuracy by which clients are compared with each other: post if it was scored."""
+    """The kind of models by which clients are compared with each other: post if it was scored."""
     found = [kind for summary in study.summaries.values() for kind in summary["fairness"]]
     return next((kind for kind in KINDS if kind in found), None)

@@ -1,4 +1,4 @@
-"""Is it worth joining? Every client's accuracy beside what it reaches alone."""
+"""Is it worth joining? Every client's score beside what it reaches alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from fedkin.report.charts.gains import common_span, gains_by_size, sorted_gains
 from fedkin.report.charts.style import DOTS, drawn_places
-from fedkin.report.formats import points
+from fedkin.report.formats import difference, gained
 from fedkin.report.html import Section, chart, chip, note, titled
 from fedkin.report.study import Entry, Study
 from fedkin.report.words import against_alone, by_size
@@ -23,11 +23,11 @@ def gains(study: Study) -> Section:
     missing = why_no_gains(study)
     if missing:
         return Section(titled(TITLE, note(missing)))
-    means = {name: np.round(100 * found.mean(0), 9) for name, found in study.gains.items()}
+    means = {name: shown(study, found) for name, found in study.gains.items()}
     known = ~np.isnan(np.stack(list(means.values()))).any(0)
     span = common_span([found[known] for found in means.values()])
     panels = [panel(study, name, i, known, span) for i, name in enumerate(means)]
-    html = titled(TITLE, note(explained(known)), *(one.html for one in panels), every_client(study, means))
+    html = titled(TITLE, note(explained(study, known)), *(one.html for one in panels), every_client(study, means))
     return Section(html, {id: figure for one in panels for id, figure in one.figures.items()})
 
 
@@ -42,12 +42,26 @@ def why_no_gains(study: Study) -> str:
     return ""
 
 
-def explained(known: np.ndarray) -> str:
+def shown(study: Study, found: np.ndarray) -> np.ndarray:
+    """Gains as the pictures have them, means over seeds: in percentage points, or in the metric itself."""  # (n,)
+    mean: np.ndarray = np.round((100 if study.metric.percent else 1) * found.mean(0), 9)
+    return mean
+
+
+def unit(study: Study) -> str:
+    return "points" if study.metric.percent else study.metric.label
+
+
+def explained(study: Study, known: np.ndarray) -> str:
     """What the panels show, and which clients they leave out."""
-    text = "Each client's accuracy after local training in the last round, minus what it reaches alone, in "
-    text += "percentage points, mean over seeds; all panels have one scale. Point at a client for its name and size."
+    metric = study.metric
+    text = f"Each client's {metric.label} after local training in the last round, minus what it reaches alone"
+    text += ", in percentage points" if metric.percent else ""
+    text += "" if metric.higher_is_better else ", with the sign turned: above zero is better"
+    text += ", mean over seeds; all panels have one scale. Point at a client for its name and size."
     missing, many = int((~known).sum()), int(known.sum())
-    mute = "client has no test samples and is" if missing == 1 else "clients have no test samples and are"
+    why = "no test samples" if metric.name in ("accuracy", "log_loss") else f"no test samples, or no {metric.label},"
+    mute = f"client has {why} and is" if missing == 1 else f"clients have {why} and are"
     text += f" {missing} {mute} left out." if missing else ""
     return text + (f" Of {many:,} clients {DOTS:,} are drawn, evenly spaced by gain." if many > DOTS else "")
 
@@ -55,16 +69,16 @@ def explained(known: np.ndarray) -> str:
 def panel(study: Study, name: str, i: int, known: np.ndarray, span: tuple[float, float]) -> Section:
     """One method: its clients sorted by gain, and their gain against their size."""
     found = study.gains[name]
-    mean = np.round(100 * found.mean(0), 9)
+    mean = shown(study, found)
     ids = np.flatnonzero(known)
     ids = ids[np.argsort(mean[ids], kind="stable")][drawn_places(len(ids))] if len(ids) > DOTS else ids
     names = [str(study.clients["names"][k]) for k in ids]
     texts = [hover(study, found, int(k)) for k in ids]
-    figures = {f"bars-{i}": sorted_gains(mean[ids], texts, names, span)}
+    figures = {f"bars-{i}": sorted_gains(mean[ids], texts, names, span, unit(study))}
     pictures, sized = chart(f"bars-{i}", f"{name}: every client's gain over training alone, sorted"), ""
     if "train" in study.clients:
         sizes = np.array(study.clients["train"])[ids]
-        figures[f"sizes-{i}"] = gains_by_size(mean[ids], sizes, texts, span)
+        figures[f"sizes-{i}"] = gains_by_size(mean[ids], sizes, texts, span, unit(study))
         pictures += chart(f"sizes-{i}", f"{name}: every client's gain against its number of samples")
         sized = by_size(study, found.mean(0))
     said = escape(" ".join([against_alone(study, name), sized, effort(study.entries[name])]))
@@ -84,8 +98,8 @@ def hover(study: Study, found: np.ndarray, k: int) -> str:
     """What pointing at a client says."""
     name = f"<b>client {escape(str(study.clients['names'][k]))}</b>"
     size = f"<br>{study.clients['train'][k]:,} training samples" if "train" in study.clients else ""
-    seeds = ", ".join(points(value, 1) for value in found[:, k])
-    return f"{name}{size}<br>gain {points(found[:, k].mean())} points" + (
+    seeds = ", ".join(difference(study.metric, value, 1) for value in found[:, k])
+    return f"{name}{size}<br>gain {gained(study.metric, found[:, k].mean())}" + (
         f"<br>by seed: {seeds}" if len(found) > 1 else ""
     )
 
@@ -97,12 +111,12 @@ def every_client(study: Study, means: dict[str, np.ndarray]) -> str:
             f"Every client's gain is not listed, for there are more than {LISTED:,}; the runs' folders have it."
         )
     about = {word: study.clients[word] for word in ("train", "test") if word in study.clients}
-    head = ["client", *about, *(f"{name}, points" for name in means)]
+    head = ["client", *about, *(f"{name}, {unit(study)}" for name in means)]
     heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
-    rows = []
+    rows, plain = [], {name: study.gains[name].mean(0) for name in means}
     for k, name in enumerate(study.clients["names"]):
         cells = [f"{values[k]:,}" for values in about.values()]
-        cells += ["-" if np.isnan(gains[k]) else points(gains[k] / 100) for gains in means.values()]
+        cells += ["-" if np.isnan(gains[k]) else difference(study.metric, gains[k]) for gains in plain.values()]
         row = "".join(f"<td>{cell}</td>" for cell in cells)
         rows.append(f'<tr><th scope="row">{escape(str(name))}</th>{row}</tr>')
     return (

@@ -1,0 +1,37 @@
+"""The heart patients of four hospitals, which come with fedkin; `tables/heart_attribution.txt` says whose they are."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+
+import numpy as np
+import torch
+
+from fedkin.data.read_files import read_file
+from fedkin.data.samples import Samples, Table
+from fedkin.data.values import texts
+
+CLIENT, DIAGNOSIS, TARGET = "hospital", "num", "disease"
+CODES = ("cp", "restecg", "slope", "thal")  # whole numbers that stand for categories
+LABELS = ("no disease", "disease")
+
+
+def heart() -> Samples:
+    """All 920 patients; a client is a hospital, and what is to be predicted is whether a patient has the disease."""
+    with as_file(files("fedkin.data") / "tables" / "heart.csv") as path:
+        frame = read_file(path).frame
+    diagnosis = frame[DIAGNOSIS].to_numpy()
+    hospital = texts(frame[CLIENT])
+    owners, owner = np.unique(hospital.astype(str), return_inverse=True)
+    features = frame.drop(columns=[CLIENT, DIAGNOSIS]).astype(dict.fromkeys(CODES, "category"))
+    columns = tuple(TARGET if name == DIAGNOSIS else str(name) for name in frame.columns)
+    return Samples(
+        x=torch.zeros(len(frame), 0),
+        y=torch.from_numpy((diagnosis > 0).astype(np.int64)),
+        classes=len(LABELS),
+        owner=owner.reshape(-1).astype(np.int64),
+        owners=tuple(owners.tolist()),
+        source={"kind": "package", "id": "heart.csv", "rows": {"train": len(frame)}, "licence": "CC BY 4.0"},
+        labels=LABELS,
+        table=Table(features, columns, TARGET, CLIENT),
+    )

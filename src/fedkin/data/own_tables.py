@@ -1,0 +1,162 @@
+"""Reads the user's own tables: a file with a column of clients, or a folder with a file for each client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from fedkin.data.natural_order import natural_key, natural_order
+from fedkin.data.notation import partition_argument
+from fedkin.data.read_files import TABLES, File, read_file
+from fedkin.data.samples import Samples, Table
+from fedkin.data.spec import Data
+from fedkin.data.target import read_target
+from fedkin.data.values import texts
+from fedkin.errors import BadInput, require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLIENT = "client"
+TARGETS = ("label", "y", "target")
+OWNER = "\0owner"  # a column of the joined table that is no column of any file
+
+
+def read_own(data: Data) -> Samples:
+    """The samples in the file or the folder `data.name`."""
+    path = Path(data.name).expanduser()
+    require(path.exists(), f"There is no file or folder {data.name}.")
+    name, column = partition_argument(data.partition or "natural")
+    asked = data.client or (str(column) if column is not None and name == "natural" else None)
+    if path.is_file():
+        return _samples([read_file(path)], data, asked or CLIENT, needs_client=name == "natural")
+    files = [file for file in path.iterdir() if file.is_file() and file.suffix.lower() in TABLES]
+    require(files, f"The folder {data.name} holds no {', '.join(TABLES)} file.")
+    read = [read_file(file) for file in sorted(files, key=lambda file: natural_key(file.name))]
+    if asked is None:  # then a file is a client, also if it has a column that is called client
+        read = [
+            File(file.name, file.frame.assign(**{OWNER: Path(file.name).stem}), file.x, file.notes) for file in read
+        ]
+    return _samples(read, data, asked or CLIENT, needs_client=asked is not None)
+
+
+def _samples(files: list[File], data: Data, client: str, needs_client: bool) -> Samples:
+    """The rows of all files as one set of samples. A client may have rows in several files."""
+    target = _target_column(files, data.target)
+    for file in files:
+        has = client in file.frame.columns or not needs_client
+        only = _listed(file)
+        sentence = f"{file.name} has no column '{client}' that says whose a row is, only {only}"
+        require(has, f"{sentence}; set 'client' (--client-column).")
+    frame, x, notes = _joined(files, (target, client))
+    frame, x, without = _with_target(frame, x, target)
+    notes += (f"{without:,} rows without '{target}' are left out.",) if without else ()
+    found = read_target(_values(frame[target]), f"{data.name}, column '{target}',", data.task)
+    owner: np.ndarray | None = None
+    owners: tuple[str, ...] = ()
+    if OWNER in frame.columns:
+        owner, owners = _numbered(frame[OWNER].tolist(), [Path(file.name).stem for file in files])
+    elif needs_client:
+        owner, owners = _owners(frame[client], data.name)
+    columns = tuple(str(name) for name in frame.columns if name != OWNER)
+    features = frame.drop(columns=[name for name in (target, client, OWNER) if name in frame.columns])
+    if x is None:
+        also = " and the client" if client in columns else ""
+        require(len(features.columns), f"{data.name} has no columns besides the label{also}.")
+    y = torch.from_numpy(found.y)
+    return Samples(
+        x=torch.zeros(len(y), 0) if x is None else torch.from_numpy(x),
+        y=y if found.task == "classify" else y.float(),
+        classes=found.classes,
+        owner=owner,
+        owners=owners,
+        source={"kind": "own", "id": Path(data.name).name, "rows": {"train": len(y)}, "labels": found.listed},
+        task=found.task,
+        labels=found.labels,
+        table=Table(features, columns, target, client if needs_client else None) if x is None else None,
+        notes=notes,
+    )
+
+
+def _listed(file: File) -> str:
+    return ", ".join([*(["x"] if file.x is not None else []), *(name for name in file.frame.columns if name != OWNER)])
+
+
+def _target_column(files: list[File], asked: str | None) -> str:
+    """The column `asked`, or the first of the usual names that the first file has; every file must have it."""
+    wanted = [asked] if asked else [name for name in TARGETS if name in files[0].frame.columns] or list(TARGETS)
+    for file in files:
+        if not any(name in file.frame.columns for name in wanted):
+            raise BadInput(
+                f"{file.name} has no column {' or '.join(wanted)} for the label, only {_listed(file)}; set 'target' "
+                "(--target-column)."
+            )
+    return wanted[0]
+
+
+def _joined(files: list[File], besides: tuple[str, str]) -> tuple[pd.DataFrame, np.ndarray | None, tuple[str, ...]]:
+    """All files as one table, their samples that are no rows of a table, and sentences for the user.
+
+    A column that a file lacks counts as missing there.
+    """
+    import pandas as pd
+
+    notes = tuple(note for file in files for note in file.notes)
+    shapes = {None if file.x is None else file.x.shape[1:] for file in files}
+    require(len(shapes) == 1, f"The files have samples of different shapes: {', '.join(map(str, shapes))}.")
+    columns = list(dict.fromkeys(name for file in files for name in file.frame.columns))
+    for file in files:
+        lacking = [name for name in columns if name not in file.frame.columns and name not in besides]
+        common = [name for name in file.frame.columns if name not in (*besides, OWNER)]
+        if lacking:
+            require(common, f"{file.name} has none of the columns of the other files: {', '.join(lacking)}.")
+            notes += (f"{file.name} lacks {', '.join(lacking)}, which count as missing there.",)
+    full = [file.frame for file in files if len(file.frame)] or [files[0].frame]
+    frame = pd.concat(full, ignore_index=True).reindex(columns=columns)
+    x = None if files[0].x is None else np.concatenate([file.x for file in files if file.x is not None])
+    return frame, x, notes
+
+
+def _with_target(frame: pd.DataFrame, x: np.ndarray | None, target: str) -> tuple[pd.DataFrame, np.ndarray | None, int]:
+    """The rows that have a target, and the number of those without one."""
+    import pandas as pd
+
+    column = frame[target]
+    numeric = pd.api.types.is_numeric_dtype(column)
+    missing = column.isna().to_numpy() if numeric else np.array([text is None for text in texts(column)], dtype=bool)
+    if not missing.any():
+        return frame, x, 0
+    return frame[~missing].reset_index(drop=True), None if x is None else x[~missing], int(missing.sum())
+
+
+def _values(column: pd.Series) -> np.ndarray:
+    """The targets as booleans, whole numbers, floats or, if they are none of these, as text."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(column):
+        return np.asarray(column.to_numpy(dtype=bool))
+    if pd.api.types.is_numeric_dtype(column):
+        return np.asarray(column.to_numpy(dtype=float if pd.api.types.is_float_dtype(column) else np.int64))
+    return np.array(texts(column).tolist(), dtype=str)
+
+
+def _owners(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The number of each row's client, and the clients' names. A category without rows is a client without samples."""
+    import pandas as pd
+
+    whose = texts(column).tolist()
+    sentence = f"{name} has rows without a client in the column '{column.name}'; fill them in or delete them."
+    require(all(text is not None for text in whose), sentence)
+    category = isinstance(column.dtype, pd.CategoricalDtype)
+    known = texts(pd.Series(column.cat.categories)).tolist() if category else []
+    return _numbered(whose, [text for text in known if text is not None])
+
+
+def _numbered(whose: list[str], known: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The number of each row's client, and the clients' names in natural order. `known` clients may have no rows."""
+    owners = natural_order({*whose, *known})
+    number = {owner: place for place, owner in enumerate(owners)}
+    return np.array([number[owner] for owner in whose], dtype=np.int64), tuple(owners)

@@ -1,0 +1,83 @@
+"""Reads what is to be predicted: the classes of samples with their names, or numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedkin.data.federation import Task
+from fedkin.errors import require
+
+LARGEST = 1000  # whole numbers from 0 up to below this are class numbers; larger ones are names of classes
+MANY, SHARE = (
+    20,
+    0.05,
+)  # more whole numbers than this may be a quantity, unless they are 0, 1, 2, ..., each in many rows
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be predicted of each sample."""
+
+    y: np.ndarray  # (N,) int64 class numbers, or float64 to regress
+    task: Task
+    listed: list[Any]  # the label that each class number stands for, as in the data
+    labels: tuple[str, ...] = ()  # names of the classes; empty if their names are their numbers
+
+    @property
+    def classes(self) -> int:
+        """The number of classes, or 1 to regress: the number of outputs of a network."""
+        return 1 if self.task == "regress" else len(self.listed)
+
+
+def read_target(values: np.ndarray, where: str, task: str | None = None) -> Target:
+    """The target of these values: text, true and false, or numbers, none of them missing.
+
+    Numbers with a fraction are to be regressed, text and few whole numbers are classes, and of many whole numbers the
+    user says which is meant, by `task`. Whole numbers from 0 on are class numbers; other labels, such as text or -1 and
+    1, are numbered in sorted order and keep their names. `where` names the values in errors.
+    """
+    require(len(values), f"{where} has no samples.")
+    numeric = values.dtype.kind in "fiu"
+    if values.dtype.kind == "f":
+        require(np.isfinite(values).all(), f"{where} has a label that is missing or not a finite number.")
+        whole = bool((values == np.rint(values)).all())
+        if not whole and task != "classify":
+            return Target(values.astype(np.float64), "regress", [])
+        odd = values[values != np.rint(values)]
+        require(
+            whole, f"{where} has labels that are not classes, such as {odd[0] if len(odd) else ''}; say --task regress."
+        )
+        values = values.astype(np.int64)
+    if task == "regress":
+        require(numeric, f"{where} has text such as '{values[0]}', which is no number to regress; say --task classify.")
+        return Target(values.astype(np.float64), "regress", [])
+    names, y = np.unique(values, return_inverse=True)
+    if task is None:
+        _check_number_of_classes(names, len(values), where, numeric)
+    if numeric and names[0] == 0 and names[-1] < LARGEST:
+        return Target(values.astype(np.int64), "classify", list(range(int(names[-1]) + 1)))
+    listed = names.tolist()
+    return Target(y.reshape(-1).astype(np.int64), "classify", listed, tuple(str(name) for name in listed))
+
+
+def _check_number_of_classes(names: np.ndarray, rows: int, where: str, numeric: bool) -> None:
+    """Refuse values that are too many to be taken for classes, since the user has not said that they are."""
+    classes = len(names)
+    if classes <= MANY:
+        return
+    if numeric:
+        numbered = names[0] == 0 and names[-1] == classes - 1 and classes <= SHARE * rows
+        require(
+            numbered,
+            f"{where} has {classes:,} different whole numbers in {rows:,} rows, which may be classes or a quantity; "
+            "say --task classify or --task regress (in Python, task=).",
+        )
+    else:
+        require(
+            classes <= rows / 2,
+            f"{where} has {classes:,} different texts in {rows:,} rows, which are hardly classes; choose another "
+            "--target-column, or say --task classify (in Python, task=).",
+        )

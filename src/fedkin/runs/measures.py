@@ -1,0 +1,95 @@
+"""What clients reached in a run: the part of `Run` that knows the metrics."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fedkin import metrics
+from fedkin.errors import require
+from fedkin.runs import statistics
+from fedkin.runs.folder import RunFolder
+
+
+class Measures:
+    """The metrics of a run: of all clients in every scored round, and which of them decides."""
+
+    # what `Run` reads
+
+    @property
+    def files(self) -> RunFolder:
+        raise NotImplementedError
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @property
+    def rounds(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    @property
+    def n(self) -> int:
+        raise NotImplementedError
+
+    # what is made of it
+
+    @property
+    def task(self) -> str:
+        """What is learned: to "classify", or to "regress" where the targets are numbers."""
+        return str(self.experiment["resolved"].get("task", "classify"))
+
+    @cached_property
+    def metric(self) -> str:
+        """The metric that decides whether a client is better off."""
+        return metrics.deciding(self.experiment.get("metric"), self.task)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes' names; empty if they have none."""
+        return tuple(self.experiment["resolved"].get("labels") or ())
+
+    @property
+    def scored(self) -> list[dict[str, Any]]:
+        """The rounds that were scored."""
+        return [line for line in self.rounds if statistics.is_scored(line)]
+
+    def accuracy(self, kind: str) -> np.ndarray:
+        """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64
+        return self.values("accuracy", kind)
+
+    def values(self, metric: str, kind: str) -> np.ndarray:
+        """Return a metric of every client, a row for each scored round."""  # (scored rounds, n) float64
+        label = metrics.named(metric).label
+        require(self.files.has_values(metric, kind), f"This run has no {label} of the kind '{kind}' of every client.")
+        scored = sum(kind in statistics.in_line(line, metric) for line in self.scored)
+        return whole_rows(self.files.values(metric, kind), self.n)[:scored]  # a run at work, or killed, may have more
+
+    @cached_property
+    def measured(self) -> dict[str, dict[str, np.ndarray]]:
+        """The last value of every client by metric and kind."""  # (n,) each
+        last = self.scored[-1] if self.scored else {}
+        found = {metric: statistics.in_line(last, metric) for metric in statistics.metrics_in([last])}
+        return {
+            metric: {kind: self.values(metric, kind)[-1] for kind in kinds if "/" not in kind and kind != "test"}
+            for metric, kinds in found.items()
+        }
+
+    def last(self, metric: str | None = None) -> dict[str, np.ndarray]:
+        """Return the last value of every client by kind, of a metric or of the one that decides."""  # (n,) each
+        name = self.metric if metric is None else metrics.named(metric).name
+        older = f"This run has no {metrics.named(name).label}: a version wrote it that did not measure it."
+        require(name in self.measured or not self.scored, older)
+        return self.measured.get(name, {})
+
+    @cached_property
+    def accuracies(self) -> dict[str, np.ndarray]:
+        """The last accuracy of every client by kind; empty where the targets are numbers."""  # (n,) each
+        return self.measured.get("accuracy", {})
+
+
+def whole_rows(values: np.ndarray, n: int) -> np.ndarray:
+    """Return an array as rows of n values, without a last row that is only written in part."""  # (rows, n)
+    return values[: len(values) // n * n].reshape(-1, n)
