@@ -230,7 +230,9 @@ METRICS = [
     ),
     Mutation("auc-ties-lost", "mass.cumsum(2) - mass / 2", "mass.cumsum(2) - mass", MEASURED),
     Mutation("auc-own-pairs", "seen.truth.square() / 2", "0 * seen.truth", MEASURED),
-    Mutation("auc-saturates", "(out - out.flip(-1)).mT if two else seen.log_p.mT", "seen.log_p.exp().mT", MEASURED),
+    Mutation(
+        "auc-saturates", "if two else (seen.log_p / EQUAL).round().mT", "if False else seen.log_p.exp().mT", MEASURED
+    ),
     Mutation("f1-of-the-other-class", "each[:, 1] if", "each[:, 0] if", MEASURED),
     Mutation(
         "log-loss-infinite-forgotten",

@@ -20,6 +20,7 @@ from torch import Tensor
 from fedkin.errors import BadInput, unknown
 
 BINS = 15  # of confidence, of equal width, for the calibration error
+EQUAL = 2.0**-38  # scores that differ by less are equal: the order of a sum is to break no tie
 HELD = 2**16  # outputs that are looked at at once, of many clients or in many weightings
 
 
@@ -108,7 +109,7 @@ def one_vs_rest(seen: Judged) -> Tensor:
     """The score of each class for each sample, (m, classes, width). What is not finite loses against all else."""
     out = seen.outputs
     two = out.shape[-1] == 2  # then the odds are exact where a softmax is not
-    scores = (out - out.flip(-1)).mT if two else seen.log_p.mT
+    scores = (out - out.flip(-1)).mT if two else (seen.log_p / EQUAL).round().mT
     if seen.sound.all():
         return scores
     is_own = torch.arange(out.shape[-1])[:, None] == seen.y[:, None]

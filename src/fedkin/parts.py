@@ -218,6 +218,16 @@ class Method(Part):
         """What the four parts need together."""
         return self.select.needs | self.train.needs | self.keep.needs | self.collaborate.needs
 
+    def cautions(self, task: Task) -> list[str]:
+        """What a user should know before a run, one sentence each."""
+        return [*self.select.cautions(task), *self.collaborate.cautions(task, self.select.share(task))]
+
+    @property
+    def judged(self) -> str:
+        """The kind of score that says what the method is good for: `post`, each client's own model, unless that model
+        never sees the others; then `global`, the common model."""
+        return "global" if self.train.personal_is_local and self.collaborate.gives.common_model else "post"
+
     @property
     def finetunes(self) -> bool:
         """Whether clients hold no model of their own, so that they are scored by the common model after one local

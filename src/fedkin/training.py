@@ -113,6 +113,12 @@ class Train(Part):
         return redefines(self, Train.personal_model)
 
     @property
+    def personal_is_local(self) -> bool:
+        """Whether the model by which a client is scored never sees the others, so that it is that of training alone. A
+        method with such a part is judged by its common model."""
+        return False
+
+    @property
     def predicts_itself(self) -> bool:
         """Whether the part itself says how a personal model predicts."""
         return redefines(self, Train.predicted)

@@ -42,6 +42,7 @@ def test_data_show_tells_the_columns_and_names_the_classes(fedkin, table: str) -
     lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
     assert "patient_id left out, unique" in lines
     assert "ward left out, as --drop says" in lines
+    assert "Columns that are left out" not in outcome.out  # once is enough
     assert "client train test readmitted recovered" in lines
     assert [line.split()[1] for line in lines if line.startswith("Hospital")] == [str(i) for i in range(1, 13)]
 

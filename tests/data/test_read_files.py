@@ -119,6 +119,17 @@ def test_sites_sort_as_people_do(tmp_path: Path) -> None:
     assert load(Data(str(tmp_path / "folder"))).clients == names
 
 
+def test_a_large_file_is_said_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "a.csv")
+    load(Data(str(path)))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("fedkin.data.own_tables.LARGE", 100)
+    load(Data(str(path)))
+    assert capsys.readouterr().err.startswith("Reading a.csv, 0 MB")
+
+
 def test_a_file_that_lacks_a_column(tmp_path: Path) -> None:
     """It counts as missing there, and the user is told."""
     table = frame().drop(columns="client")

@@ -25,7 +25,7 @@ def test_package_data_is_every_file_that_is_not_python() -> None:
 
 
 def test_every_script_is_in_a_page() -> None:
-    whole = scripts.script(["figures", "rounds", "kin"])
+    whole = scripts.script(["figures", "sites", "rounds", "kin"])
     for path in (PACKAGE / "report" / "assets").glob("*.js"):
         assert path.read_text() in whole, path
     assert scripts.asset("style.css") == scripts.style()
@@ -35,5 +35,5 @@ def test_the_scripts_can_be_read() -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    checked = f"new Function({json.dumps(scripts.script(['figures', 'rounds', 'kin']))})"
+    checked = f"new Function({json.dumps(scripts.script(['figures', 'sites', 'rounds', 'kin']))})"
     subprocess.run([node, "-"], input=checked, capture_output=True, text=True, check=True, timeout=60)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import fedkin as fk
+from fedkin.methods.local import alone
 from fedkin.runs.verdict import effort, gain, uneven, verdict
 
 UP = np.linspace(0.01, 0.2, 20)  # every client gains
@@ -38,6 +41,7 @@ def test_a_gain_is_what_a_client_reaches_beyond_alone() -> None:
         truth = {} if irrelevant is None else {"irrelevant": irrelevant}
         return fk.Run(
             known={"measured": {"accuracy": {"post": np.array(post)}}, "metric": "accuracy", "about_clients": truth}
+            | {"judged": "post"}
         )
 
     theirs, local = [0.75, 0.5, 1.0], [0.5, 0.75, 1.0]
@@ -49,5 +53,6 @@ def test_methods_that_train_otherwise_than_local_are_named() -> None:
     same, other = fk.methods.fedavg(), fk.methods.fedacs()
     assert uneven([fk.methods.local(), same]) == []
     assert uneven([same, other]) == [], "without Local there is nothing to compare with"
+    assert uneven([fk.methods.local(), same, other, replace(alone(other), name="local@train.epochs=5")]) == []
     [sentence] = uneven([fk.methods.local(), same, other])
     assert sentence.startswith(f"fedacs trains {effort(other)} a round, Local {effort(same)};")

@@ -14,7 +14,7 @@ from fedkin.watch.status import span, status
 
 
 def run(method: str, state: str, round: int, seconds: float | None, rounds: int = 10, **more: float) -> RunProgress:
-    return RunProgress(method, 0, state, round, rounds, seconds, **more)  # type: ignore[arg-type]
+    return RunProgress(method, f"{method} seed 0", state, round, rounds, seconds, **more)  # type: ignore[arg-type]
 
 
 def said(progress: Progress, doing: dict[str, str] | None = None) -> str:

@@ -211,3 +211,13 @@ def test_a_section_is_cut_into_pieces_by_what_they_say(tmp_path: Path) -> None:
     two = view_of(sections(studied(tmp_path / "run")))
     assert one == two
     assert json.loads(one.answer(one.pieces, {}))["pieces"] == {}
+
+
+def test_pictures_are_of_the_seed_that_is_played_now(tmp_path: Path, clinics: fk.Federation) -> None:
+    methods = with_local([fk.methods.fedmcsa()])
+    experiment = fk.Experiment(methods[0], clinics, rounds=4, evaluate_every=1)
+    assert small.compared(tmp_path / "runs", experiment, methods, [0, 1], ("fedmcsa", 1)) is None
+    for live, seed in ((True, 1), (False, 0)):
+        study = studied(tmp_path / "runs", live=live)
+        assert study.drawn["fedmcsa"][0].seed == seed
+        assert f"The map is of seed {seed}." in sections(study)["who_learns_from_whom"].html

@@ -55,11 +55,24 @@ class SimilarityThreshold(Mixing):
         return ((s > delta) & (s > 0)) | torch.eye(len(s), dtype=torch.bool, device=s.device)  # (m, m)
 
     def cautions(self, task: Task, share: float) -> list[str]:
-        """Only the diagonal is above delta once p >= 1 - 1/(m - 1), because each similarity is in the matrix twice."""
+        """Say so where a client has less than one neighbour on average, and which p would give each one or two."""
         m = task.n if self.pool == "all" else round(share * task.n)
-        if self.p is None or m < 2 or self.p < 1 - 1 / max(m - 1, 1):
+        if self.p is None or m < 2:
             return []
-        return [f"With p={self.p} and {m} clients no two ever exchange anything: this is training alone; lower p."]
+        pairs = pairs_above(self.p, m)
+        if 2 * pairs >= m:
+            return []
+        advice = " or ".join(f"p={level_for(m, k)} for about {word}" for k, word in ((1, "one neighbour"), (2, "two")))
+        advice = advice if m > 2 else "p=null for all"
+        if not pairs:
+            alone = f"With p={self.p} and {m} clients no two ever exchange anything: this is training alone"
+            return [f"{alone}; set collaborate.{advice} each."]
+        own = 1 - pairs / m  # of two clients in a pair each keeps half, the others keep all
+        return [
+            f"With p={self.p} and {m} clients a client keeps about {100 * own:.1f} % of its own model, as only "
+            f"{pairs} pair{'s' if pairs > 1 else ''} of clients exchange{'' if pairs > 1 else 's'} anything; set "
+            f"collaborate.{advice} each."
+        ]
 
     def init(self, task: Task) -> Slot:
         slot = super().init(task)
@@ -84,3 +97,18 @@ class SimilarityThreshold(Mixing):
         uploads = reply.upload["model"]
         cache = {name: value.index_copy(0, reply.ids, uploads[name]) for name, value in slot["cache"].items()}
         return slot | {"cache": cache, "seen": slot["seen"].index_fill(0, reply.ids, True)}
+
+
+def pairs_above(p: float, m: int) -> int:
+    """How many pairs of m clients have a similarity above the p-quantile of the whole matrix.
+
+    The diagonal, m ones, is at the top of the m * m sorted entries, and every other similarity is there twice.
+    """
+    above = m * m - 1 - int(p * (m * m - 1) + 1e-9)  # strictly above the interpolated quantile
+    return max(0, (above - m) // 2)
+
+
+def level_for(m: int, neighbours: int) -> str:
+    """The p with which each of m clients has about so many neighbours, in two digits; 'null' where all must count."""
+    p = int(100 * (1 - (1 + neighbours) / m)) / 100
+    return f"{p:g}" if p > 0 else "null"

@@ -42,11 +42,13 @@ def data_show(
     """
     from fedkin.data import load, picture
     from fedkin.data.division import table
+    from fedkin.data.prepare import TOLD
 
     with alive(f"Loading {name}"):
         federation = load(Data(name=name, **options.of_data()))
     print_columns(federation, Console())
-    for line in [*federation.notes, *table(federation)]:
+    said = [note for note in federation.notes if not note.startswith(TOLD)]  # the table of columns has said it
+    for line in [*said, *table(federation)]:
         print(line)
     word = "-".join(w for w in (Path(name).stem if "/" in name else name, options.partition, options.irrelevant) if w)
     path = out or Path("".join(c if c.isalnum() or c in ".-" else "-" for c in word) + ".svg")

@@ -9,7 +9,7 @@ import sys
 import click
 from rich.console import Console
 
-from fedkin.command import choices, page, play, watch  # noqa: F401  each enters its commands
+from fedkin.command import choices, page, play, watch, what_if  # noqa: F401  each enters its commands
 from fedkin.command.app import Unfinished, app
 from fedkin.errors import BadInput
 from fedkin.runs import files

@@ -132,6 +132,10 @@ class RunOptions(PlayOptions, DataOptions):
             "--heterogeneity",
         ),
     ] = False
+    splits: Annotated[
+        int | None,
+        option("Divisions into train and test that everything is repeated on, the same for all methods. [1]"),
+    ] = None
     score: Annotated[
         str | None, option("Kinds of models to score, as in global,test: of post, global, recv, test. [all]")
     ] = None

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from fedkin import presets
+from fedkin.answers.sentences import lines
 from fedkin.command.alive import alive
 from fedkin.command.app import Unfinished, app
 from fedkin.command.columns import print_columns
@@ -25,7 +26,7 @@ from fedkin.command.settings import with_settings
 from fedkin.command.watch import beside
 from fedkin.comparison.compare import carry_out, plan_for
 from fedkin.comparison.jobs import Killed
-from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, stored_plan, with_local
+from fedkin.comparison.plan import Loaded, Plan, Planned, check_agreement, checked_splits, stored_plan, with_local
 from fedkin.comparison.result import Comparison
 from fedkin.errors import BadInput, require
 from fedkin.methods import METHODS
@@ -99,13 +100,14 @@ def preset(name: PresetName, options: PresetOptions) -> None:
 
 def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, name: str) -> None:
     """Check everything that can be checked, then make the folder and play."""
-    jobs = read_jobs(options.jobs, len(experiments) * len(seeds), experiments[0].device)
+    splits = checked_splits(1 if options.splits is None else options.splits)
+    jobs = read_jobs(options.jobs, len(experiments) * len(seeds) * splits, experiments[0].device)
     folder: Path | Callable[[], Path] = options.out or fresh_folder(name, experiments[0])
     if options.resume and options.out is None:
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
     loaded = Loaded()
     with alive(PREPARING):
-        plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs)
+        plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, splits=splits)
     print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
     carry(plan, loaded, options)
 
@@ -114,7 +116,7 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
     """Go on with what a folder set out to do."""
     place = CommandFolder.around(folder).path
     said = [*options.of_data(), *options.of_experiment(), *(["set"] if options.settings else [])]
-    said += [name for name in ("data", "seeds") if getattr(options, name) is not None]
+    said += [name for name in ("data", "seeds", "splits") if getattr(options, name) is not None]
     other = sorted({name.replace("_", "-") for name in said} - {"rounds"})
     fixed = f"{place} says itself what it runs; leave --{', --'.join(other)} out, or give the method and --out."
     require(not other, fixed)
@@ -142,6 +144,7 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
                     watching=progress.watching,
                     warn=progress.warn,
                     stopping=lambda: progress.stopping,
+                    telling=progress.telling,
                 )
             except Killed as error:
                 raise Unfinished(f"{error} {go_on}") from None
@@ -159,6 +162,9 @@ def show(found: Comparison, as_json: bool, screen: Console) -> Path | None:
         sys.stdout.write(json.dumps(found.summary, indent=2) + "\n")
     else:
         several, preset = "methods" in found.summary, found.summary.get("preset")
+        if "sites" in found.summary and preset is None:
+            for sentence in lines(found.summary["sites"]):
+                Console().print(sentence, highlight=False, markup=False, soft_wrap=True)
         table = terminal.comparison_table(found.summary) if several else terminal.accuracy_table(found.summary)
         wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
         Console(width=wide).print(table if preset is None else terminal.preset_table(preset))

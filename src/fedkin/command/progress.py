@@ -31,6 +31,7 @@ class Progress:
         self.playing: dict[str, RunProgress] = {}  # by name
         self.heard = time.monotonic()  # when the last line was printed
         self.over = Event()
+        self.asides: dict[str, tuple[float, TaskID | None]] = {}
         self.whole: TaskID | None = None
         self.bar = Bar(
             SpinnerColumn(),
@@ -82,6 +83,19 @@ class Progress:
     def say(self, words: str) -> None:
         self.heard = time.monotonic()
         self.screen.print(words, highlight=False, markup=False, soft_wrap=True)
+
+    def telling(self, what: str, done: int, of: int) -> None:
+        """Show how far something after the runs is, if it takes longer than a moment."""
+        now = time.monotonic()
+        if what not in self.asides:
+            bar = self.bar.add_task(what, total=of, seen="") if self.screen.is_terminal else None
+            self.asides[what] = (now, bar)
+        began, bar = self.asides[what]
+        if bar is not None:
+            self.bar.update(bar, completed=done, visible=done < of)
+        elif done < of and now - began > QUIET_SECONDS:
+            self.asides[what] = (now, None)
+            self.say(f"{what}: {done}/{of}")
 
     def watching(self, planned: Planned, number: int, of: int) -> RunProgress:
         """Return a callback that shows one run."""

@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from fedkin.answers.answer import answers, silent
+from fedkin.answers.audit import Opinions, Telling, audited, of_methods
 from fedkin.comparison.jobs import play_side_by_side
 from fedkin.comparison.plan import (
     Loaded,
     Plan,
     check_agreement,
     checked_seeds,
+    checked_splits,
     read_plan,
     runs_for,
     settled,
     with_local,
 )
-from fedkin.comparison.result import Comparison, Temporary, gains_over_local, over_seeds
+from fedkin.comparison.result import Comparison, Repetitions, Runs, Temporary, gains_over_local, over_seeds
 from fedkin.comparison.sequence import Watching, nobody
 from fedkin.data import Data
 from fedkin.data.federation import Federation
@@ -37,8 +40,9 @@ from fedkin.runs.folder import CommandFolder
 from fedkin.runs.imbalance import one_sided
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
+from fedkin.runs.setup import set_up
 from fedkin.runs.statistics import deciding
-from fedkin.runs.verdict import LOCAL, uneven, verdict
+from fedkin.runs.verdict import LOCAL, compared_with, uneven, verdict
 
 
 def compare(
@@ -48,6 +52,7 @@ def compare(
     rounds: int = 100,
     *,
     seeds: int | Sequence[int] = 1,
+    splits: int = 1,
     folder: Path | str | None = None,
     resume: bool = False,
     jobs: int = 1,
@@ -63,9 +68,10 @@ def compare(
 ) -> Comparison:
     """Run several methods on the same data, clients and batches, always with Local, training alone, beside them.
 
-    `methods` are methods or their names. `seeds` is how many seeds (3 means 0, 1, 2), or which. With a folder the runs
-    are recorded there, and `resume=True` goes on with what lies in it; without one they lie in a temporary folder that
-    goes with the comparison. `jobs` runs are played side by side, each in a process of its own; a script that asks for
+    `methods` are methods or their names. `seeds` is how many seeds (3 means 0, 1, 2), or which. `splits` is how many
+    divisions into train and test every method is run on, the same for all. With a folder the runs are recorded there,
+    and `resume=True` goes on with what lies in it; without one they lie in a temporary folder that goes with the
+    comparison. `jobs` runs are played side by side, each in a process of its own; a script that asks for
     several must be guarded by `if __name__ == "__main__":`. `callbacks` are told of every round of every run. The other
     parameters are those of `Experiment`.
 
@@ -76,7 +82,7 @@ def compare(
     listed = isinstance(methods, list | tuple) and all(isinstance(method, Method | str) for method in methods)
     require(listed, f"A comparison takes a list of methods or their names, not {methods!r}.")
     chosen = with_local([named(method) if isinstance(method, str) else method for method in methods])
-    several = checked_seeds(seeds)
+    several, divisions = checked_seeds(seeds), checked_splits(splits)
     whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
     require(whole, f"jobs is a number of processes from 1, not {jobs!r}.")
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
@@ -86,7 +92,9 @@ def compare(
     temporary = Temporary() if folder is None else None
     place = Path(folder or "") if temporary is None else temporary.path
     loaded = Loaded()
-    plan = plan_for([replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs)
+    plan = plan_for(
+        [replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs, splits=divisions
+    )
     watching = (lambda *_: Callbacks(tuple(callbacks))) if callbacks else nobody
     found = carry_out(plan, loaded, resume=resume, watching=watching, warn=warn, temporary=temporary)
     if found is None:
@@ -103,6 +111,7 @@ def plan_for(
     resume: bool = False,
     jobs: int | None = None,
     preset: str | None = None,
+    splits: int = 1,
 ) -> Plan:
     """Check everything that can be checked before a run, and return the plan.
 
@@ -120,11 +129,11 @@ def plan_for(
     if stored:  # what was chosen then holds
         then = {value["method"]["name"]: value for value in stored["arms"]}
         experiments = [as_begun(one, then.get(one.method.name, {})) for one in experiments]
-    experiments = settled(experiments, loaded, min(number, len(experiments) * len(seeds)))
+    experiments = settled(experiments, loaded, min(number, len(experiments) * len(seeds) * splits))
     if stored and isinstance(folder, Path):
-        check_agreement(folder, stored["arms"], runs_for(experiments, seeds, CommandFolder(folder)))
+        check_agreement(folder, stored["arms"], runs_for(experiments, seeds, CommandFolder(folder), splits))
     place = CommandFolder(folder if isinstance(folder, Path) else folder())
-    return Plan(place, runs_for(experiments, seeds, place), number, preset)
+    return Plan(place, runs_for(experiments, seeds, place, splits), number, preset)
 
 
 def carry_out(
@@ -136,6 +145,7 @@ def carry_out(
     warn: Callable[[str], None] = print,
     stopping: Callable[[], bool] = lambda: False,
     temporary: Temporary | None = None,
+    telling: Telling = silent,
 ) -> Comparison | None:
     """Play a plan to its end and summarise it; returns None if it was stopped on the way."""
     path, warn = plan.folder.path, once(warn)
@@ -144,11 +154,11 @@ def carry_out(
         new = resume or not plan.folder.has_plan
         require(new, f"Another command was at work in {path} just now; choose another --out, or add --resume.")
         plan.write()
-        for sentence in uneven(plan.methods):
+        for sentence in [*uneven(plan.methods), *cautions(plan, loaded)]:
             warn(sentence)
         options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}
         done = play_side_by_side(plan.runs, plan.jobs, loaded, **options)
-        return concluded(plan, temporary) if done else None
+        return concluded(plan, temporary, telling, loaded) if done else None
 
 
 def once(warn: Callable[[str], None]) -> Callable[[str], None]:
@@ -163,24 +173,53 @@ def once(warn: Callable[[str], None]) -> Callable[[str], None]:
     return warned
 
 
-def concluded(plan: Plan, temporary: Temporary | None = None) -> Comparison:
-    """Write the summaries above the runs: of each method over its seeds, and of all methods."""
-    runs: dict[str, dict[int, Run]] = {}
+def cautions(plan: Plan, loaded: Loaded) -> list[str]:
+    """Return what a user should know of the methods before the first run; nothing where all runs are done."""
+    first: dict[str, Experiment] = {}
+    for one in plan.runs:
+        if not one.done:
+            first.setdefault(one.experiment.method.name, one.experiment)
+    setups = {name: set_up(experiment, loaded(experiment)) for name, experiment in first.items()}
+    return [sentence for name, one in first.items() for sentence in one.method.cautions(setups[name].task)]
+
+
+def opinions_on(plan: Plan, runs: Runs, loaded: Loaded | None, telling: Telling) -> Opinions | None:
+    """Ask filters about every site: those of the compared methods and, where the data are at hand, an audit."""
+    own = of_methods({name: list(found.values()) for name, found in runs.items()})
+    local = next((one.experiment for one in plan.runs if one.experiment.method.name == LOCAL), None)
+    if loaded is None or local is None or plan.preset is not None:
+        return None
+    run = next(iter(runs[LOCAL].values()))
+    found = audited(local, run, loaded(local), telling)
+    return None if found is None else replace(found, left_out=found.left_out | own)
+
+
+def concluded(
+    plan: Plan, temporary: Temporary | None = None, telling: Telling = silent, loaded: Loaded | None = None
+) -> Comparison:
+    """Write the summaries above the runs: of each method over its seeds and splits, and of all methods."""
+    runs: Runs = {}
     for one in plan.runs:
         asked = one.experiment
         run = Run(one.folder.path, asked.rounds, asked.seed, temporary=temporary, metric=asked.metric)
-        runs.setdefault(one.experiment.method.name, {})[one.experiment.seed] = run
+        runs.setdefault(one.experiment.method.name, Repetitions())[run.repetition] = run
     methods = over_seeds(runs)
     for name, found in methods.items():
         plan.folder.write_summary(found, name)
     if len(methods) == 1:
         summary: dict[str, Any] = next(iter(methods.values()))
     else:
-        scored = [name for name in methods if name != LOCAL and "post" in deciding(methods[name])]
-        against = {name: verdict(gains_over_local(runs, name)) for name in scored if LOCAL in methods}
+        against = {
+            name: verdict(gains_over_local(runs, name, local), [key.seed for key in runs[name]]) | {"against": local}
+            for name, local in compared_with(plan.methods).items()
+            if all("post" in deciding(methods[one]) for one in (name, local))
+        }
         first = next(iter(next(iter(runs.values())).values()))
         said = [*uneven(plan.methods), *flattered(first)]
         summary = {"metric": first.metric, "methods": methods, "against_local": against, "cautions": said}
+        if against:
+            compared = {name: found["against"] for name, found in against.items()}
+            summary["sites"] = answers(runs, compared, telling, opinions_on(plan, runs, loaded, telling))
     if plan.preset in PRESETS:
         rows = {name: list(found.values()) for name, found in runs.items()}
         summary = summary | {"preset": outcome(PRESETS[plan.preset], rows)}

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fedkin.data import Data, load
+from fedkin.data.divide import divided_again
 from fedkin.data.federation import Federation
 from fedkin.errors import require
-from fedkin.methods.local import alone, matched
-from fedkin.parts import Method
+from fedkin.methods.local import alone, local, matched
+from fedkin.parts import Method, Train
 from fedkin.round import begin
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import CommandFolder, RunFolder
 from fedkin.runs.resume import check_rounds, check_same
 from fedkin.runs.run import Run
 from fedkin.runs.setup import cores, set_up
-from fedkin.runs.verdict import LOCAL, MATCHED
+from fedkin.runs.verdict import LOCAL, MATCHED, compared_with, is_local
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Planned:
 
     @property
     def name(self) -> str:
-        return f"{self.experiment.method.name} seed {self.experiment.seed}"
+        split = split_of(self.experiment)
+        return f"{self.experiment.method.name} seed {self.experiment.seed}" + (f" split {split}" if split else "")
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class Plan:
     def write(self) -> None:
         """Write the plan before anything runs, so that `--resume FOLDER` needs no other word."""
         arms = [one.experiment.described() for one in self.runs]
-        self.folder.write_plan({"arms": arms, "jobs": self.jobs, "preset": self.preset})
+        against = compared_with(self.methods)
+        self.folder.write_plan({"arms": arms, "jobs": self.jobs, "preset": self.preset, "against": against})
 
 
 class Loaded:
@@ -78,26 +82,69 @@ class Loaded:
         return self.federation
 
 
-def runs_for(experiments: Sequence[Experiment], seeds: Sequence[int], folder: CommandFolder) -> list[Planned]:
-    """Return a planned run for each of these experiments, named by its method, with each of these seeds."""
+def split_of(experiment: Experiment) -> int:
+    """Return the number of the division into train and test that an experiment is on."""
+    data = experiment.data
+    return data.split if isinstance(data, Data) else int(str(data.source.get("split", 0)))
+
+
+def on_split(experiment: Experiment, number: int) -> Experiment:
+    """Return the experiment on another division of the same samples into train and test."""
+    data = experiment.data
+    other = replace(data, split=number) if isinstance(data, Data) else divided_again(data, number)
+    return replace(experiment, data=other)
+
+
+def runs_for(
+    experiments: Sequence[Experiment], seeds: Sequence[int], folder: CommandFolder, splits: int = 1
+) -> list[Planned]:
+    """Return a planned run for each of these experiments, named by its method, with each of these seeds and on as many
+    splits, numbered from that of the experiment. All runs of a split come together, so that its data are loaded once.
+    """
     names = [experiment.method.name for experiment in experiments]
     require(len(set(names)) == len(names), f"Two methods of one comparison have the same name: {', '.join(names)}.")
+    if splits == 1:
+        on: list[tuple[Experiment, int | None]] = [(experiment, None) for experiment in experiments]
+    else:
+        numbers = range(split_of(experiments[0]), split_of(experiments[0]) + splits)
+        first = {number: on_split(experiments[0], number).data for number in numbers}  # the same for all methods
+        on = [(replace(experiment, data=first[number]), number) for number in numbers for experiment in experiments]
     return [
-        Planned(replace(experiment, seed=seed), folder.run(experiment.method.name, seed))
-        for experiment in experiments
+        Planned(replace(experiment, seed=seed), folder.run(experiment.method.name, seed, number))
+        for experiment, number in on
         for seed in seeds
     ]
 
 
 def with_local(methods: Sequence[Method]) -> list[Method]:
-    """Return the methods with Local in front, which trains with the steps and the rate of the first of them.
+    """Return the methods with a Local for each of their budgets in front: as many steps a round at the same rate.
 
-    A matched Local follows the first method too.
+    'local' has the budget that most methods have, whatever their order; any other is named by how it differs. A Local
+    among the methods whose fields were changed stays as it is. A matched Local follows the first method.
     """
     require(methods, "A comparison needs at least one method.")
     first = next((method for method in methods if method.name not in (LOCAL, MATCHED)), methods[0])
-    followed = [matched(first) if method.name == MATCHED else method for method in methods]
-    return followed if any(method.name == LOCAL for method in methods) else [alone(first), *followed]
+    others = [matched(first) if method.name == MATCHED else method for method in methods]
+    if first.name == LOCAL:
+        return list(others)
+    given = [method for method in others if is_local(method.name) and method != local()]
+    others = [method for method in others if not is_local(method.name)]
+    budgets = Counter(alone(method).train for method in others)
+    plain = next((method for method in given if method.name == LOCAL), None)
+    if plain is None:
+        most = min(budgets, key=lambda train: (-budgets[train], train != local().train, repr(train)))
+        plain = replace(local(), train=most)
+    there = [plain, *(method for method in given if method.name != LOCAL)]
+    missing = sorted(set(budgets) - {method.train for method in there}, key=repr)
+    there += [replace(plain, name=f"{LOCAL}@{differences(train, plain.train)}", train=train) for train in missing]
+    return [*there, *others]
+
+
+def differences(train: Train, plain: Train) -> str:
+    """Return how a client's training differs from another one's, as 'train.epochs=1,train.eta=0.05'."""
+    other = plain.values()
+    changed = {name: value for name, value in train.values().items() if value != other.get(name) and value is not None}
+    return ",".join(f"train.{name}={value}" for name, value in sorted(changed.items()))
 
 
 def checked_seeds(seeds: object) -> list[int]:
@@ -145,8 +192,7 @@ def read_plan(folder: Path) -> dict[str, Any]:
 def stored_plan(folder: Path) -> Plan:
     """Return the plan of a folder. Data and modules that were handed over in Python cannot be found again."""
     plan, place = read_plan(folder), CommandFolder(folder)
-    experiments = [Experiment.from_json(value) for value in plan["arms"]]
-    runs = [Planned(e, place.run(e.method.name, e.seed)) for e in experiments]
+    runs = [Planned(Experiment.from_json(value), run) for value, run in place.planned()]
     return Plan(place, runs, plan.get("jobs", 1), plan.get("preset"))
 
 
@@ -155,13 +201,25 @@ def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Plan
 
     `stored` are the experiments of its plan, as JSON.
     """
-    there = {(value["method"]["name"], value["seed"]): value for value in map(with_new_fields, stored)}
-    here = {(one.experiment.method.name, one.experiment.seed): one.experiment for one in asked}
-    names = [", ".join(f"{name} seed {seed}" for name, seed in runs) for runs in (there, here)]
+    there = {key_of(value): value for value in map(with_new_fields, stored)}
+    here = {key_of(one.experiment.described()): one.experiment for one in asked}
+    names = [", ".join(f"{name} seed {seed} split {split}" for name, seed, split in runs) for runs in (there, here)]
     require(there.keys() == here.keys(), f"{folder} holds {names[0]}, not {names[1]}; choose another --out.")
     for key, experiment in here.items():
         check_same(there[key], experiment, f"{folder} holds another experiment", "choose another --out.")
         check_rounds(folder, there[key]["rounds"], experiment)
+
+
+def key_of(value: dict[str, Any]) -> tuple[str, int, int]:
+    """Return what tells a run of a comparison from the others: its method, its seed and its split."""
+    return value["method"]["name"], value["seed"], int(value["data"].get("split") or 0)
+
+
+def checked_splits(splits: object) -> int:
+    """Return the number of splits, from 1."""
+    whole = isinstance(splits, int) and not isinstance(splits, bool) and splits >= 1
+    require(whole, f"--splits is a number of divisions into train and test from 1, not {splits!r}.")
+    return int(str(splits))
 
 
 def with_new_fields(value: dict[str, Any]) -> dict[str, Any]:

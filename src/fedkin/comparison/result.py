@@ -11,12 +11,13 @@ from weakref import finalize
 
 import numpy as np
 
+from fedkin.answers.sentences import lines
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import KINDS
 from fedkin.metrics import named
 from fedkin.runs import files, statistics
 from fedkin.runs.folder import CommandFolder
-from fedkin.runs.run import Run
+from fedkin.runs.run import Repetition, Run
 from fedkin.runs.verdict import LOCAL, gain
 
 if TYPE_CHECKING:
@@ -31,12 +32,26 @@ class Temporary:
         finalize(self, rmtree, self.path, ignore_errors=True)
 
 
+class Repetitions(dict[Repetition, Run]):
+    """The runs of one method by seed and split. A seed alone finds its run on the first split."""
+
+    def __missing__(self, key: object) -> Run:
+        if isinstance(key, int):
+            first = min((repetition for repetition in self if repetition.seed == key), default=None)
+            if first is not None:
+                return self[first]
+        raise KeyError(key)
+
+
+Runs = dict[str, Repetitions]  # by method
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """What came out of several methods and seeds on the same data."""
+    """What came out of several methods, seeds and splits on the same data."""
 
     folder: Path
-    runs: dict[str, dict[int, Run]]  # by method and seed
+    runs: Runs  # by method, then by seed and split
     methods: dict[str, dict[str, Any]]  # each method's summary over its seeds
     summary: dict[str, Any]  # what summary.json says
     temporary: Temporary | None = None  # of a comparison that was given no folder
@@ -66,10 +81,10 @@ class Comparison:
             for kind, average in self.scored():
                 values = statistics.of_metric(found, name_of).get(kind, {}).get(average, {})
                 row[f"{kind} {average}"] = values.get("last")
-                if len(found["seeds"]) > 1:
+                if spread:
                     row[f"{kind} {average} std"] = spread.get(kind, {}).get(average, {}).get("last")
             against = self.verdicts.get(name, {})
-            row |= {word: against.get(word) for word in ("better", "worse", "gain", "p", "verdict")}
+            row |= {word: against.get(word) for word in ("against", "better", "worse", "gain", "p", "verdict")}
             rows.append(row | {"uploads": found["cost"]["uploads"], "seconds": found["time"]["total_s"]})
         return pd.DataFrame(rows).set_index("method")
 
@@ -77,6 +92,15 @@ class Comparison:
         """Return the kinds and averages of scores that any method has, in the order of the table."""
         has = [kind for kind in KINDS if any(kind in statistics.deciding(found) for found in self.methods.values())]
         return [(kind, average) for kind in has for average in (("micro",) if kind == "test" else statistics.AVERAGES)]
+
+    def sites(self) -> pd.DataFrame:
+        """Return a row for each site: what it should do, with which method, its gain and the ends of the interval, its
+        test rows, its kin, and which filters left it out. A gain is positive where joining is better."""
+        import pandas as pd
+
+        found = self.summary.get("sites", {}).get("sites", [])
+        rows = [{name: value for name, value in site.items() if name != "methods"} for site in found]
+        return pd.DataFrame(rows).set_index("site") if rows else pd.DataFrame()
 
     def gains(self) -> pd.DataFrame:
         """Return a row for each client and a column for each method: the gain over training alone, mean over seeds.
@@ -88,7 +112,10 @@ class Comparison:
         import pandas as pd
 
         names = next(iter(next(iter(self.runs.values())).values())).about_clients["names"]
-        columns = {name: gains_over_local(self.runs, name).mean(0) for name in self.verdicts}
+        columns = {
+            name: gains_over_local(self.runs, name, found.get("against", LOCAL)).mean(0)
+            for name, found in self.verdicts.items()
+        }
         return pd.DataFrame(columns, index=pd.Index(names, name="client"))
 
     def report(self, path: Path | str | None = None) -> Path:
@@ -109,29 +136,29 @@ class Comparison:
         return Path(path)
 
     def __str__(self) -> str:
-        return str(self.table().to_string())
+        said = lines(self.summary["sites"]) if "sites" in self.summary else []
+        return "\n".join([*said, *([""] if said else []), str(self.table().to_string())])
 
 
 def load_comparison(folder: Path | str) -> Comparison:
     """Read a finished comparison from its folder."""
     place = CommandFolder(Path(folder))
     require(place.has_plan, f"{folder} is not a comparison of fedkin.")
-    runs: dict[str, dict[int, Run]] = {}
-    for value in place.plan()["arms"]:
-        name, seed = value["method"]["name"], value["seed"]
-        runs.setdefault(name, {})[seed] = Run(
-            place.run(name, seed).path, value["rounds"], seed, metric=value.get("metric")
-        )
+    runs: Runs = {}
+    for value, folder_of_run in place.planned():
+        key = Repetition(value["seed"], int(value["data"].get("split") or 0))
+        run = Run(folder_of_run.path, value["rounds"], key.seed, metric=value.get("metric"))
+        runs.setdefault(value["method"]["name"], Repetitions())[key] = run
     late = [run.name for found in runs.values() for run in found.values() if not (run.begun and run.finished)]
     require(not late, f"The comparison in {folder} is not finished ({len(late)} runs are left); go on with --resume.")
     return Comparison(place.path, runs, over_seeds(runs), place.summary())
 
 
-def over_seeds(runs: dict[str, dict[int, Run]]) -> dict[str, dict[str, Any]]:
-    """Return the summary of each method over its seeds."""
+def over_seeds(runs: Runs) -> dict[str, dict[str, Any]]:
+    """Return the summary of each method over its seeds and splits."""
     return {name: statistics.merged([run.summary for run in found.values()]) for name, found in runs.items()}
 
 
-def gains_over_local(runs: dict[str, dict[int, Run]], name: str) -> np.ndarray:
-    """Return each client's gain over training alone with a method, a row for each seed."""  # (seeds, n)
-    return np.stack([gain(run, runs[LOCAL][seed]) for seed, run in runs[name].items()])
+def gains_over_local(runs: Runs, name: str, local: str) -> np.ndarray:
+    """Return each client's gain over training alone with a method, a row for each seed and split."""  # (runs, n)
+    return np.stack([gain(run, runs[local][key]) for key, run in runs[name].items()])

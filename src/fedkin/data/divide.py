@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -14,7 +16,7 @@ from fedkin.data.published_partitions import PUBLISHED
 from fedkin.data.samples import Samples
 from fedkin.data.seeds import keyed_generator
 from fedkin.data.spec import Data
-from fedkin.errors import BadInput, require
+from fedkin.errors import BadInput, require, unknown
 
 Shares = dict[str, np.ndarray]  # client -> rows
 
@@ -28,11 +30,14 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
     server, pool = server_rows(_pool(samples, data), data)
     shares, source = _shares(samples, data, entry, pool)
     left_out = tuple(name for name, rows in shares.items() if not len(rows))
-    shares = {name: rows for name, rows in shares.items() if len(rows)}
+    shares = {name: rows for name, rows in _without(shares, data).items() if len(rows)}
     require(shares, f"No client of {data.name} has any samples.")
 
     fraction = 0.0 if official else data.test
-    parts = [split(rows, fraction, data.validation, data.seed, name, samples.ordered) for name, rows in shares.items()]
+    parts = [
+        split(rows, fraction, data.validation, data.seed, name, samples.ordered, data.split)
+        for name, rows in shares.items()
+    ]
     test, common = [rows for _, _, rows in parts], None
     if official:
         rest = np.arange(samples.official or 0, len(samples.y))
@@ -56,6 +61,31 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
         labels=samples.labels,
         notes=samples.notes,
     )
+
+
+def _without(shares: Shares, data: Data) -> Shares:
+    """The shares of the clients that are not to be left out."""
+    for name in data.without or ():
+        if name not in shares:
+            raise unknown("client", name, shares)
+    return {name: rows for name, rows in shares.items() if name not in (data.without or ())}
+
+
+def divided_again(federation: Federation, number: int) -> Federation:
+    """Another division of each client's own samples, into parts of the same sizes; 0 is the federation as it is."""
+    if not number:
+        return federation
+    lists = [federation.train, *(index for index in (federation.validation, federation.test) if index is not None)]
+    parts: list[list[np.ndarray]] = [[] for _ in lists]
+    for client, name in enumerate(federation.names):
+        own = [index[client].numpy() for index in lists]
+        order = keyed_generator(0, f"split {number}", name).permutation(np.sort(np.concatenate(own)))
+        for part, rows in zip(parts, np.split(order, np.cumsum([len(rows) for rows in own])[:-1]), strict=True):
+            part.append(rows)
+    made = [Index.of(part) for part in parts]
+    validation = made[1] if len(made) == 3 else None
+    source = federation.source | {"split": number}
+    return replace(federation, train=made[0], validation=validation, test=made[-1], source=source)
 
 
 def _pool(samples: Samples, data: Data) -> np.ndarray:

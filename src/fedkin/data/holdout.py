@@ -21,16 +21,24 @@ def server_rows(pool: np.ndarray, data: Data) -> tuple[Tensor | None, np.ndarray
 
 
 def split(
-    rows: np.ndarray, test: float, validation: float, seed: int, client: str, ordered: bool = False
+    rows: np.ndarray,
+    test: float,
+    validation: float,
+    seed: int,
+    client: str,
+    ordered: bool = False,
+    number: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A client's training, validation and test rows. `test` and `validation` are fractions of its rows.
 
     The rows are shuffled, and the first int((1 - test - validation) n) of them are the training rows. `ordered` rows
     are cut in their own order, and only the training rows are shuffled: the character to predict after one window of a
     text is part of the next windows, so a random test set would share its answers with the training set.
+    `number` is that of the division: each number is another shuffle. Ordered rows have one division only.
     A client with any sample gets at least one training row, so that the smallest clients do not vanish silently.
     """
-    gen = keyed_generator(seed, "split", client)
+    require(not (ordered and number), "A text is cut in its own order, so it has one split only.")
+    gen = keyed_generator(seed, f"split {number}" if number else "split", client)
     order = np.sort(rows) if ordered else gen.permutation(rows)
     count = len(order)
     # 1e-9: in floats 1 - 0.9 is slightly less than 0.1, and a tenth of ten samples would be none

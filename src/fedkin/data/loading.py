@@ -21,7 +21,7 @@ def load(data: Data, progress: bool = True) -> Federation:
     """The federation that `data` describes. `progress` shows slow first-time work on stderr."""
     entry = None if data.own else CATALOGUE[data.dataset]
     if entry is None:
-        samples = read_own(data)
+        samples = read_own(data, progress)
     else:
         _check_column(data, entry)
         samples = read_named(data, progress)

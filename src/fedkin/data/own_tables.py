@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
 
 CLIENT = "client"
 TARGETS = ("label", "y", "target")
+LARGE = 20_000_000  # bytes that take some seconds to be read
 OWNER = "\0owner"  # a column of the joined table that is no column of any file
 
 
-def read_own(data: Data) -> Samples:
-    """The samples in the file or the folder `data.name`."""
+def read_own(data: Data, progress: bool = False) -> Samples:
+    """The samples in the file or the folder `data.name`. `progress` says on stderr that a large one is being read."""
     path = Path(data.name).expanduser()
     require(path.exists(), f"There is no file or folder {data.name}.")
+    size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.iterdir()))
+    if progress and size > LARGE:
+        print(f"Reading {path.name}, {size / 1e6:,.0f} MB ...", file=sys.stderr, flush=True)
     name, column = partition_argument(data.partition or "natural")
     asked = data.client or (str(column) if column is not None and name == "natural" else None)
     if path.is_file():

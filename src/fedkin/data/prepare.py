@@ -16,6 +16,8 @@ from fedkin.data.samples import Table
 from fedkin.data.spec import Data
 from fedkin.errors import BadInput, require, unknown
 
+TOLD = "Columns that are"  # so begins a sentence about columns
+
 
 def prepared(federation: Federation, table: Table, data: Data) -> Federation:
     """The federation with samples made of the table's rows, by a preparation that is fitted on training rows only."""
@@ -148,8 +150,8 @@ def _notes(columns: list[dict[str, str]]) -> tuple[str, ...]:
     notes = []
     if out:
         listed = "; ".join(f"{column['name']} ({column['said'].removeprefix('left out, ')})" for column in out)
-        notes.append(f"Columns that are left out: {listed}.")
+        notes.append(f"{TOLD} left out: {listed}.")
     if odd:
         listed = ", ".join(column["name"] for column in odd)
-        notes.append(f"Columns that are categories but {COMMAS}: {listed}.")
+        notes.append(f"{TOLD} categories but {COMMAS}: {listed}.")
     return tuple(notes)

@@ -60,6 +60,9 @@ class Data:
     clients samples out of distribution: their own with permuted features, or noise ("ood:0.1,noise"), or those of
     another dataset. "odd_even" ("odd_even:6,4") makes 6 relevant and 4 irrelevant clients. Held-out samples stay clean.
     `Federation.irrelevant` says which clients are irrelevant, and only the evaluation sees it.
+    `split`: the number of the division of each client's samples into training and held-out ones; each number is another
+    random division of the same samples.
+    `without`: names of clients that are left out, as if they had never been there.
     `seed`: the seed of everything random about the data. It is not the experiment's seed, so that experiments with
     different seeds can share their data.
     """
@@ -77,6 +80,8 @@ class Data:
     server: int = 0
     irrelevant: str | None = None
     seed: int = 0
+    split: int = 0
+    without: tuple[str, ...] | None = None
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] | None = None
     standardise: Literal["none", "site", "all"] = "site"
@@ -85,6 +90,7 @@ class Data:
     def __post_init__(self) -> None:
         self._check_name()
         self._check_numbers()
+        self._check_sites()
         self._check_columns()
         if self.partition is not None:
             require(isinstance(self.partition, str), f"The partition must be text, not {self.partition!r}.")
@@ -114,6 +120,14 @@ class Data:
         else:
             require(not arguments, f"The dataset '{name}' takes no arguments; write '{name}', not '{self.name}'.")
 
+    def _check_sites(self) -> None:
+        if self.without is not None:
+            names = isinstance(self.without, list | tuple) and all(isinstance(name, str) for name in self.without)
+            require(names, f"'without' is a list of clients' names, not {self.without!r}.")
+            object.__setattr__(self, "without", tuple(sorted(set(self.without))) or None)  # JSON has lists
+        official = self.holdout == "official" or str(self.irrelevant).startswith("odd_even")
+        require(not (self.split and official), "An official test set is one split; several need holdout='split'.")
+
     def _check_columns(self) -> None:
         for field, choices in CHOICES.items():
             if (value := getattr(self, field)) not in choices and (field != "task" or value is not None):
@@ -137,9 +151,10 @@ class Data:
         )
 
     def _check_numbers(self) -> None:
-        for field, least in (("clients", 1), ("samples", 1), ("minimum", 0), ("server", 0), ("seed", 0)):
+        numbers = {"clients": 1, "samples": 1, "minimum": 0, "server": 0, "seed": 0, "split": 0}
+        for field, least in numbers.items():
             value = getattr(self, field)
-            if value is None and field not in ("seed", "server"):
+            if value is None and field not in ("seed", "server", "split"):
                 continue
             require(
                 isinstance(value, int) and not isinstance(value, bool) and value >= least,

@@ -25,6 +25,7 @@ from fedkin.report.sections.header import header
 from fedkin.report.sections.opinions import opinions
 from fedkin.report.sections.published import published
 from fedkin.report.sections.settings import settings
+from fedkin.report.sections.sites import sites
 from fedkin.report.sections.who_learns_from_whom import who_learns_from_whom
 from fedkin.report.sections.who_was_selected import who_was_selected
 from fedkin.report.sections.whose_updates_counted import whose_updates_counted
@@ -33,6 +34,7 @@ from fedkin.runs.folder import CommandFolder
 
 SECTIONS = (
     header,
+    sites,
     published,
     accuracies,
     all_metrics,

@@ -20,6 +20,8 @@ def style() -> str:
 def script(stores: list[str]) -> str:
     """The script of a page that has these stores of data: what every page needs, then what draws each store."""
     text = asset("page.js")
+    if "sites" in stores:
+        text += asset("sites.js")
     if "rounds" in stores:
         shades = {"NAMED_ROWS": NAMED, "COUNTED": opacities(COUNTED), "LOST": opacities(LOST)}
         text += constants(shades) + asset("who_was_selected_cells.js") + asset("who_was_selected.js")

@@ -17,7 +17,7 @@ from fedkin.report.findings.participation import Participation, participation_of
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.run import Run
 from fedkin.runs.statistics import deciding, in_line, merged
-from fedkin.runs.verdict import LOCAL, gain
+from fedkin.runs.verdict import LOCAL, gain, is_local
 
 Values = dict[int, list[float]]  # round -> a value a seed
 
@@ -28,6 +28,7 @@ class Entry:
 
     name: str
     runs: tuple[Run, ...]
+    live: bool = False  # whether the runs are looked at while they are played
 
     @cached_property
     def done(self) -> list[Run]:
@@ -39,9 +40,16 @@ class Entry:
         return merged([run.summary for run in self.done]) if self.done else None
 
     @property
+    def pictured(self) -> list[Run]:
+        """The seeds that have played a round, as they are asked for pictures of single rounds: live, those at work
+        first, so that the pictures show what happens now."""
+        played = [run for run in self.runs if run.rounds]
+        return sorted(played, key=lambda run: run.finished) if self.live else played
+
+    @property
     def drawn(self) -> Run | None:
-        """The first seed that has played a round: pictures of single rounds show this one."""
-        return next((run for run in self.runs if run.rounds), None)
+        """The seed that pictures of single rounds show; None before the first round."""
+        return next(iter(self.pictured), None)
 
     def scores(self, kind: str, average: str) -> Values:
         """The metric that decides by round, of the finished seeds or, if there are none, of those begun. A round that
@@ -163,21 +171,38 @@ class Study:
         return dict(found.get("against_local", {})) if fresh else {}
 
     @property
+    def sites(self) -> dict[str, Any]:
+        """The answer for each site, if it is of these very runs; else empty."""
+        return dict(self.stored.get("sites") or {}) if self.against else {}
+
+    @cached_property
+    def compared_with(self) -> dict[str, str]:
+        return CommandFolder(self.folder).against()
+
+    def alone_of(self, name: str) -> str:
+        """The Local that a method is compared with."""
+        return self.compared_with.get(name, LOCAL)
+
+    @property
     def winners(self) -> list[str]:
         """The methods that may be called better than training alone."""
         return [name for name, found in self.against.items() if found["verdict"] == "better"]
 
     @cached_property
     def gains(self) -> dict[str, np.ndarray]:
-        """How much better `post` is than Local's, by method, (seeds, n): of seeds that both finished in as many
-        rounds."""
-        if LOCAL not in self.entries:
-            return {}
-        alone = {(run.seed, run.reached): run for run in self.entries[LOCAL].done}
+        """How much better each method is than its Local, by method, (runs, n): of seeds and splits that both finished
+        in as many rounds."""
+        alone = {
+            (name, run.repetition, run.reached): run
+            for name, entry in self.entries.items()
+            if is_local(name)
+            for run in entry.done
+        }
         result = {}
         for name, entry in self.entries.items():
-            scored = name != LOCAL and entry.summary and "post" in deciding(entry.summary)
-            pairs = [(t, alone[t.seed, t.reached]) for t in entry.done if scored and (t.seed, t.reached) in alone]
+            scored = not is_local(name) and entry.summary and "post" in deciding(entry.summary)
+            done = [(t, (self.alone_of(name), t.repetition, t.reached)) for t in entry.done if scored]
+            pairs = [(t, alone[key]) for t, key in done if key in alone]
             if pairs:
                 result[name] = np.stack([gain(theirs, local) for theirs, local in pairs])
         return {name: gains for name, gains in result.items() if not np.isnan(gains).all()}
@@ -193,14 +218,13 @@ def studied(folder: Path, read: Callable[..., Run] = Run, live: bool = False) ->
     begun = place.runs()
     require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
     if begun[0].path != folder and place.has_plan:
-        planned = [(e["method"]["name"], e["seed"], e) for e in place.plan()["arms"]]
+        planned = place.planned()
         runs = [
-            (name, read(place.run(name, seed).path, e["rounds"], seed, metric=e.get("metric")))
-            for name, seed, e in planned
+            (e["method"]["name"], read(run.path, e["rounds"], e["seed"], metric=e.get("metric"))) for e, run in planned
         ]
     else:
         runs = [(run.method, run) for run in (read(one.path) for one in begun)]
         runs.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))
     names = dict.fromkeys(name for name, _ in runs)
-    entries = {name: Entry(name, tuple(run for other, run in runs if other == name)) for name in names}
+    entries = {name: Entry(name, tuple(run for other, run in runs if other == name), live) for name in names}
     return Study(folder, entries, live)

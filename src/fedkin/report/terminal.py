@@ -15,7 +15,9 @@ from fedkin.presets.outcome import Outcome
 from fedkin.report import preset_tables
 from fedkin.report.formats import in_percent, measure, titled
 from fedkin.report.preset_tables import PUBLISHED, Grid
+from fedkin.report.words import judged_otherwise
 from fedkin.runs.statistics import STATISTICS, deciding, of_metric
+from fedkin.runs.verdict import LOCAL, is_local
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
@@ -66,24 +68,27 @@ def comparison_table(summary: dict[str, Any]) -> Table:
     methods = summary["methods"]
     first, metric = next(iter(methods.values())), METRICS[summary.get("metric", "accuracy")]
     title = f"{titled(metric)}{in_percent(metric)} after {first['rounds']} rounds, "
-    title += f"mean ± standard deviation over {len(first['seeds'])} seed(s)"
+    title += f"mean ± standard deviation over {repeated(first)}"
     has = [kind for kind in ("post", "global", "test") if any(kind in deciding(m) for m in methods.values())]
     scored = [(kind, average) for kind in has for average in (("micro",) if kind == "test" else ("macro", "micro"))]
     columns = [kind if kind == "test" else f"{kind} {average}" for kind, average in scored]
+    locals = [name for name in methods if is_local(name)]
     alone = ["better", "worse", "than alone"] if summary["against_local"] else []
+    alone += ["alone is"] if alone and len(locals) > 1 else []
     table = Table("method", *columns, *alone, "uploads", "seconds", title=title, **LOOK)
     for column in table.columns:
         column.justify, column.no_wrap = ("right" if column is not table.columns[0] else "left"), True
     for name, method in methods.items():
         cells = [cell(method, kind, average) for kind, average in scored]
         against = summary["against_local"].get(name)
-        share = ["-", "-", "alone"] if alone else []
+        share = ["-", "-", "alone", "-"][: len(alone)]
         if against:
             share = [
                 f"{100 * against['better']:.0f} %",
                 f"{100 * against['worse']:.0f} %",
                 VERDICTS[against["verdict"]],
-            ]
+                against.get("against", LOCAL),
+            ][: len(alone)]
         table.add_row(name, *cells, *share, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
     averages = f"macro: mean over clients; micro: {pooled(metric)}."
     table.caption = " ".join([*(f"{WORDS[kind]}." for kind in has), averages])
@@ -92,11 +97,21 @@ def comparison_table(summary: dict[str, Any]) -> Table:
             f" Better and worse: share of clients whose last post {metric.label} is better or worse than their own "
             "when training alone; the verdict is a paired test over clients and seeds (unclear: neither)."
         )
+    if len(locals) > 1:
+        table.caption += " Alone is the Local with as many steps a round, at the same rate, as the method."
+    table.caption += f" {otherwise}" if (otherwise := judged_otherwise(methods)) else ""
     lines = {name: other_numbers(method) for name, method in methods.items()}
     if alone and any("train" in method.get("observed", {}) for method in methods.values()):
         table.caption += " Clients known to be irrelevant are in the averages, but not among the better and worse off."
     table.caption += "".join(f"\n{name}: {line}" for name, several in lines.items() for line in several)
     return table
+
+
+def repeated(summary: dict[str, Any]) -> str:
+    """Over how many runs the numbers of a method are: '2 seeds', or '2 seeds x 10 splits'."""
+    counts = {"seed": len(summary["seeds"]), "split": len(summary.get("splits", [0]))}
+    said = [f"{count} {word}" + ("s" if count > 1 else "") for word, count in counts.items()]
+    return " x ".join(said if counts["split"] > 1 else said[:1])
 
 
 def pooled(metric: Metric) -> str:

@@ -12,8 +12,8 @@ from fedkin.metrics import METRICS, Metric
 from fedkin.report.formats import difference, gained, measure, titled
 from fedkin.report.study import Study
 from fedkin.runs.run import Run
-from fedkin.runs.statistics import deciding, of_metric
-from fedkin.runs.verdict import LOCAL
+from fedkin.runs.statistics import deciding, judged_by, of_metric
+from fedkin.runs.verdict import is_local
 
 SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
 FEW = 3  # seeds below which a spread says little
@@ -37,7 +37,8 @@ DEFINITIONS = {
     "best": "The best of all scored rounds. It is chosen by looking at the test samples, and so is too hopeful.",
     "by validation": "The round that was best by the validation samples. Only with a validation split.",
     "alone": "Local: every client trains on its own samples only and exchanges nothing. All clients train in every "
-    "round, each as a client of the first compared method trains in a round in which it takes part.",
+    "round, each as a client of the compared method trains in a round in which it takes part: as many steps at the "
+    "same rate. Methods with different budgets have a Local each, named by how it differs from plain 'local'.",
     "better off, worse off": "Shares of clients whose post in the last round is better or worse than what they reach "
     "alone, by the metric that decides, counted client by client and seed by seed. The rest fare exactly the same.",
     "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
@@ -83,7 +84,7 @@ def headline(study: Study) -> str:
     if not study.finished:
         return f"Not finished: {sum(len(e.done) for e in study.entries.values())} of {total} runs are done."
     if not study.against:
-        what = "Training alone" if order[0] == LOCAL else order[0]
+        what = "Training alone" if is_local(order[0]) else order[0]
         reaches = f"{what} reaches {reached(study, order[0])} {MODELS[study.ranking_kind]}"
         most = "highest" if study.metric.higher_is_better else "lowest"
         return reaches + (f", the {most} of these methods." if len(order) > 1 else ".")
@@ -134,7 +135,9 @@ def called(study: Study, name: str) -> str:
     """A method's name in a sentence, with its number of finished seeds if some are missing."""
     entry = study.entries[name]
     some = f" ({len(entry.done)} of {len(entry.runs)} seeds)" if len(entry.done) < len(entry.runs) else ""
-    return ("training alone" if name == LOCAL else name) + some
+    budget = name.partition("@")[2]
+    alone = f"training alone ({budget.replace(',', ', ')})" if budget else "training alone"
+    return (alone if is_local(name) else name) + some
 
 
 def against_alone(study: Study, name: str) -> str:
@@ -169,6 +172,18 @@ def cautions(study: Study) -> list[str]:
         if summary["dropped"]:
             said.append(f"{name}: {summary['dropped']} uploads were not finite and were not used.")
     return said + study.cautions
+
+
+def judged_otherwise(methods: dict[str, Any]) -> str:
+    """A footnote on the methods that are judged by their common model."""
+    names = [name for name, found in methods.items() if judged_by(found) == "global"]
+    if not names:
+        return ""
+    verb, whose = ("is", "its") if len(names) == 1 else ("are", "their")
+    return (
+        f"{', '.join(names)} {verb} judged by {whose} common model (global): a client's own model never sees the "
+        "others there, so post is training alone."
+    )
 
 
 def how_far(run: Run) -> str:

@@ -97,7 +97,7 @@ class Experiment:
         found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         found["method"] = part_json.to_json(self.method)
         data = self.data
-        found["data"] = asdict(data) if isinstance(data, Data) else {"given": data.name, "clients": data.n}
+        found["data"] = asdict(data) if isinstance(data, Data) else given_data(data)
         found["model"] = self.model if isinstance(self.model, str) else f"given: {type(self.model).__name__}"
         found["score"] = None if self.score is None else [kind for kind in KINDS if kind in self.score]
         return found
@@ -119,6 +119,12 @@ class Experiment:
         if isinstance(given.get("score"), list):
             given["score"] = tuple(given["score"])
         return Experiment(**given)
+
+
+def given_data(data: Federation) -> dict[str, Any]:
+    """Return what is written down of data that were handed over: their name, the clients, and which division it is."""
+    split = data.source.get("split", 0)
+    return {"given": data.name, "clients": data.n} | ({"split": split} if split else {})
 
 
 def data_from_json(value: Any) -> Data:

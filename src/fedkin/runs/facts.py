@@ -9,6 +9,7 @@ from typing import Any
 
 from fedkin.core import tree
 from fedkin.data.federation import Federation
+from fedkin.parts import Method
 from fedkin.runs.setup import Setup
 
 VERSIONS = ("fedkin", "torch", "numpy")
@@ -16,7 +17,7 @@ LABELLED = 100_000  # numbers up to which each client's training samples are wri
 LOOKED = 20_000  # samples that a fingerprint looks at
 
 
-def resolved(federation: Federation, setup: Setup) -> dict[str, Any]:
+def resolved(federation: Federation, setup: Setup, method: Method) -> dict[str, Any]:
     """Return what experiment.json says under 'resolved': what the data are, and what was chosen for the run."""
     return {
         "clients": federation.n,
@@ -26,6 +27,7 @@ def resolved(federation: Federation, setup: Setup) -> dict[str, Any]:
         "task": federation.task,
         "labels": list(federation.labels),
         "evaluate_every": setup.evaluate_every,
+        "judged": method.judged if method.judged in setup.kinds else "post",
         "chunk": setup.chunk,
         "threads": setup.threads,
         "parameters": tree.size([setup.task.model])[0],
@@ -41,7 +43,8 @@ def about_clients(federation: Federation) -> dict[str, Any]:
     few = federation.task == "classify" and federation.n * federation.classes <= LABELLED
     labels = {"labels": federation.label_counts().tolist()} if few else {}
     truth = {} if federation.irrelevant is None else {"irrelevant": federation.irrelevant.tolist()}
-    return {"names": list(federation.clients)} | sizes | labels | truth
+    unit = {} if federation.target_scale is None else {"scale": federation.target_scale.tolist()}
+    return {"names": list(federation.clients)} | sizes | labels | truth | unit
 
 
 def fingerprint(federation: Federation) -> str:

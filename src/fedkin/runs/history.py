@@ -71,5 +71,6 @@ class History(Callback):
             "dropped": sum(len(line.get("dropped", [])) for line in self.lines),
             "never_selected": int((self.participation["selected"] == 0).sum()),
             "seeds": [experiment.seed],
+            "splits": [int(about["data"].get("split") or 0)],
             "experiment": about,
         }

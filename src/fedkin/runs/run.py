@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
+
+
+class Repetition(NamedTuple):
+    """Which repetition of its method a run is: with which seed, and on which division into train and test."""
+
+    seed: int
+    split: int = 0
 
 
 class Run(Measures):
@@ -78,13 +85,28 @@ class Run(Measures):
         return int(self.experiment["seed"])
 
     @property
+    def split(self) -> int:
+        """The number of the division of the samples into train and test."""
+        return int(self.experiment["data"].get("split") or 0)
+
+    @property
+    def repetition(self) -> Repetition:
+        return Repetition(self.seed, self.split)
+
+    @property
     def name(self) -> str:
-        return f"{self.method} seed {self.seed}"
+        return f"{self.method} seed {self.seed}" + (f" split {self.split}" if self.split else "")
 
     @cached_property
     def asked(self) -> int:
         """How many rounds the run is to have."""
         return int(self.experiment["rounds"])
+
+    @cached_property
+    def judged(self) -> str:
+        """The kind of score by which the method is compared with training alone: `post`, or `global` where a client's
+        own model never sees the others. Runs of older versions were all judged by `post`."""
+        return str(self.experiment["resolved"].get("judged", "post"))
 
     @property
     def n(self) -> int:
@@ -94,7 +116,7 @@ class Run(Measures):
     @cached_property
     def about_clients(self) -> dict[str, Any]:
         """What is written down of the clients, a list each: 'names' always, and where known 'train', 'test' (numbers of
-        samples), 'labels' (training samples by class) and 'irrelevant'."""
+        samples), 'labels' (training samples by class), 'irrelevant', and 'scale' (what 1 in y is worth)."""
         stored = self.files.clients()
         known = {key: value for key, value in stored.items() if isinstance(value, list) and len(value) == self.n}
         return {"names": [str(i) for i in range(self.n)]} | known

@@ -79,11 +79,10 @@ def run(
     for sentence in federation.notes:
         warn(sentence)
     setup = set_up(asked, federation)
-    about = experiment.described() | {"resolved": resolved(federation, setup)}
+    about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
     if resume and place is not None:
         check(place, experiment, about, warn)
-    method, task = experiment.method, setup.task
-    for sentence in [*method.select.cautions(task), *method.collaborate.cautions(task, method.select.share(task))]:
+    for sentence in experiment.method.cautions(setup.task):
         warn(sentence)
     if federation.task == "classify":
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):

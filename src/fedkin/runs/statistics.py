@@ -114,9 +114,9 @@ def fairness(clients: np.ndarray, higher_is_better: bool = True) -> dict[str, fl
 
 
 def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    """Merge the summaries of several seeds of one method: means, and standard deviations in `spread`.
+    """Merge the summaries of several runs of one method: means, and standard deviations in `spread`.
 
-    `spread` is empty for one seed.
+    Every pair of a seed and a split counts as one repetition. `spread` is empty for one run.
     """
 
     def over(f: Any, metric: str = "accuracy") -> Accuracy:
@@ -170,7 +170,8 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         "evaluate_every": summaries[0]["evaluate_every"],
         "dropped": sum(s["dropped"] for s in summaries),
         "never_selected": float(np.mean([s["never_selected"] for s in summaries])),
-        "seeds": [seed for s in summaries for seed in s["seeds"]],
+        "seeds": list(dict.fromkeys(seed for s in summaries for seed in s["seeds"])),
+        "splits": list(dict.fromkeys(split for s in summaries for split in s.get("splits", [0]))),
         "experiment": summaries[0]["experiment"],
     }
 
@@ -185,6 +186,11 @@ def mean_other_numbers(several: list[dict[str, Any]]) -> dict[str, Any]:
                 mean = None if any(value is None for value in seeds) else float(np.mean(seeds))
                 found.setdefault(group, {}).setdefault(name, {})[word] = mean
     return found
+
+
+def judged_by(summary: dict[str, Any]) -> str:
+    """Return the kind of score that a method is judged by, from its summary; older versions judged all by `post`."""
+    return str(summary["experiment"].get("resolved", {}).get("judged", "post"))
 
 
 WINDOW = 5  # rounds whose mean must pass a target

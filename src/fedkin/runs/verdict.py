@@ -16,8 +16,29 @@ LOCAL, MATCHED = "local", "local_matched"
 LEVEL = 0.05  # of the paired test that calls a difference a win
 
 
+def is_local(name: str) -> bool:
+    """Whether a method of a comparison is Local: 'local', or Local with another budget, as 'local@train.epochs=1'."""
+    return name.partition("@")[0] == LOCAL
+
+
+def compared_with(methods: Sequence[Method]) -> dict[str, str]:
+    """Return for each method the Local that its clients are compared with: the one with their own budget of steps at
+    their rate or, if there is none, plain Local. Nothing is compared where there is no Local."""
+    locals = {method.name: method for method in methods if is_local(method.name)}
+    found: dict[str, str] = {}
+    for method in methods:
+        if method.name in locals:
+            continue
+        budget = alone(method).train
+        same = [name for name, local in locals.items() if local.train == budget]
+        if same or LOCAL in locals:
+            found[method.name] = min(same, key=len) if same else LOCAL
+    return found
+
+
 def gain(theirs: Run, local: Run) -> np.ndarray:
-    """Return how much better each client's last `post` is than what it reaches alone, for one seed.
+    """Return how much better each client's last score is, of the kind the method is judged by, than what it reaches
+    alone.
 
     It is a difference of the metric that decides, and positive is better. A client whose loss is infinite gains or
     loses as much as the most extreme of the others.
@@ -27,25 +48,27 @@ def gain(theirs: Run, local: Run) -> np.ndarray:
     """  # (n,)
     metric = theirs.metric
     with np.errstate(invalid="ignore"):  # infinite minus infinite
-        gained: np.ndarray = METRICS[metric].gain(theirs.last(metric)["post"], local.last(metric)["post"])
+        gained: np.ndarray = METRICS[metric].gain(theirs.last(metric)[theirs.judged], local.last(metric)["post"])
     most = np.abs(gained[np.isfinite(gained)]).max(initial=0.0)
     gained = np.clip(gained, -most, most)
     irrelevant = theirs.about_clients.get("irrelevant")
     return gained if irrelevant is None else np.where(irrelevant, np.nan, gained)
 
 
-def verdict(gains: np.ndarray) -> dict[str, Any]:
+def verdict(gains: np.ndarray, seeds: Sequence[int] | None = None) -> dict[str, Any]:
     """Return how many clients are better and worse off than alone, and whether the difference is a win.
 
-    `gains` has a row for each seed and a column for each client. A win is a paired Wilcoxon test over clients, of means
-    over seeds, and the same sign in every seed.
+    `gains` has a row for each run and a column for each client; `seeds` are those of the rows, by default all
+    different. A win is a paired Wilcoxon test over clients, of means over runs, and the same sign in every seed, of
+    means over its splits.
     """
     from scipy import stats  # takes a second to import, and only a comparison needs it
 
     known = ~np.isnan(gains).any(0)  # a metric may be undefined for a client in one seed only
     per_client = gains[:, known].mean(0)
     p = 1.0 if np.allclose(per_client, 0) else float(stats.wilcoxon(per_client).pvalue)
-    signs = np.sign(gains[:, known].mean(1))
+    of = np.arange(len(gains)) if seeds is None else np.array(seeds)
+    signs = np.sign([gains[of == seed][:, known].mean() for seed in dict.fromkeys(of.tolist())])
     sure = p < LEVEL and len(set(signs.tolist())) == 1
     return {
         "better": float((gains[:, known] > 0).mean()),
@@ -57,15 +80,13 @@ def verdict(gains: np.ndarray) -> dict[str, Any]:
 
 
 def uneven(methods: Sequence[Method]) -> list[str]:
-    """Return a sentence for each method whose clients train otherwise than Local's: its gain is not only its own."""
-    local = next((method for method in methods if method.name == LOCAL), None)
-    if local is None:
-        return []
+    """Return a sentence for each method whose clients train otherwise than those of the Local it is compared with: its
+    gain is not only its own."""
     efforts = {method.name: effort(method) for method in methods}
     return [
-        f"{name} trains {theirs} a round, Local {efforts[LOCAL]}; set train.* alike before comparing the two."
-        for name, theirs in efforts.items()
-        if theirs != efforts[LOCAL]
+        f"{name} trains {efforts[name]} a round, Local {efforts[local]}; set train.* alike before comparing the two."
+        for name, local in compared_with(methods).items()
+        if efforts[name] != efforts[local]
     ]
 
 

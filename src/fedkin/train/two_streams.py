@@ -28,6 +28,10 @@ class TwoStreams(SGD):
     def batches_per_step(self) -> int:
         return 2 if self.batches == "own" else 1
 
+    @property
+    def personal_is_local(self) -> bool:
+        return self.lam == 0 and not self.restart
+
     def slots(self, model: Model, own: bool) -> Message:
         return super().slots(model, own) | {"personal": model}
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from fedkin.report import page, scripts
 
 POLICY = f"{page.POLICY}; connect-src 'self'"
-STORES = ["figures", "rounds", "kin"]  # a live page may come to have each of them
+STORES = ["figures", "sites", "rounds", "kin"]  # a live page may come to have each of them
 
 
 def watch_page(name: str) -> str:

@@ -19,16 +19,12 @@ class RunProgress:
     """How far one run is."""
 
     method: str
-    seed: int
+    name: str  # method, seed and split
     state: State
     round: int  # the last one that is recorded
     rounds: int  # how many are asked for
     seconds: float | None  # that a round takes; None before the first
     since: float = 0.0  # seconds since the last round was recorded
-
-    @property
-    def name(self) -> str:
-        return f"{self.method} seed {self.seed}"
 
     @property
     def left(self) -> float | None:
@@ -99,4 +95,10 @@ def run_progress(method: str, run: Run, now: float) -> RunProgress:
     took = [sum(line["seconds"].values()) for line in played[-LATE:]]
     since = now - folder.changed() if played else 0.0
     mean = sum(took) / len(took) if took else None
-    return RunProgress(method, run.seed, state, run.reached if played else 0, run.asked, mean, max(0.0, since))
+    return RunProgress(method, name_of(method, run), state, run.reached, run.asked, mean, max(0.0, since))
+
+
+def name_of(method: str, run: Run) -> str:
+    """What a run is called, also before it has begun, when only its folder says its seed and split."""
+    words = run.files.path.name.replace("-", " ").removesuffix(" split 0")
+    return run.name if run.begun else f"{method} {words}"

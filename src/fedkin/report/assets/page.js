@@ -26,12 +26,21 @@ const clipped = name => name.length > 14 && !name.includes("&") ? name.slice(0, 
 const chosen = name => document.querySelector(`input[name="${name}"]:checked`)?.value;
 const asked = () => chosen("kind") + "/" + chosen("average"); // which lines of the curves the reader wants to see
 const visible = trace => trace.meta === undefined ? trace : {...trace, visible: trace.meta === asked()};
+// A long name of a method in lines that fit onto a phone: it is broken after a comma or an at.
+function wrapped(name) {
+  const lines = [];
+  for (const part of name.split(/(?<=[@,])/))
+    if (lines.length && lines.at(-1).length + part.length <= 30) lines.push(lines.pop() + part);
+    else lines.push(part);
+  return lines.join("<br>");
+}
 // Draws a figure, anew or for the first time. Its place has the figure's height, for when a screen turns plotly forgets
 // the height and asks the place.
 function figured(place, data, layout) {
   const {height, ...rest} = coloured(layout);
   if (height) place.style.height = height + "px";
-  Plotly.react(place, data, {autosize: true, ...rest}, settings);
+  const named = data.map(trace => trace.name ? {...trace, name: wrapped(trace.name)} : trace);
+  Plotly.react(place, named, {autosize: true, ...rest}, settings);
 }
 drawers.push(root => {
   for (const [id, figure] of Object.entries(stores.figures)) {

@@ -10,8 +10,9 @@ from fedkin.report.formats import titled as titled_metric
 from fedkin.report.html import Section, choice, note, titled
 from fedkin.report.methods_table import Column, methods_table
 from fedkin.report.study import Study
-from fedkin.report.words import SHOWN, score
+from fedkin.report.words import SHOWN, judged_otherwise, score
 from fedkin.runs.statistics import AVERAGES, deciding
+from fedkin.runs.verdict import is_local
 
 STATISTICS = {"last": "last", "last10": "last 10", "best": "best", "validated": "by validation"}
 
@@ -25,6 +26,7 @@ def accuracies(study: Study) -> Section:
     explained += [last_ten(study)]
     if study.against:
         explained += ["Columns against alone are of the last round; only a tested win over training alone is marked."]
+    explained += [judged_otherwise(study.summaries)]
     return Section(
         titled(
             "Methods side by side" if len(study.entries) > 1 else titled_metric(study.metric),
@@ -44,6 +46,8 @@ def columns(study: Study) -> list[Column]:
     if study.against:
         found += [share_column(study, word) for word in ("better", "worse")]
         found.append(Column("against alone", "verdict", lambda name, _: verdict(study, name)))
+        if sum(map(is_local, study.entries)) > 1:
+            found.append(Column("against alone", "alone is", lambda name, _: alone_is(study, name)))
     return found
 
 
@@ -69,6 +73,11 @@ def verdict(study: Study, name: str) -> str:
     """The verdict on a method. Only a win is marked."""
     text = escape(study.against[name]["verdict"]) if name in study.against else "-"
     return f'<b class="win">{text}</b>' if name in study.winners else text
+
+
+def alone_is(study: Study, name: str) -> str:
+    """The Local that a method is compared with."""
+    return escape(study.alone_of(name)) if name in study.against else "-"
 
 
 def last_ten(study: Study) -> str:

@@ -1,4 +1,4 @@
-"""Is it worth joining? Every client's score beside what it reaches alone."""
+"""Every client's score beside what it reaches alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedkin.report.study import Entry, Study
 from fedkin.report.words import against_alone, by_size
 from fedkin.runs.verdict import LOCAL
 
-TITLE = "Is it worth joining?"
+TITLE = "Every client's gain"
 LISTED = 2000  # clients up to which the page has a table of them
 
 

@@ -32,6 +32,7 @@ def what_was_run(study: Study) -> dict[str, tuple[str, str]]:
     ]
     sizes = study.clients.get("train")
     seeds = list(dict.fromkeys(run.seed for run in study.runs))
+    splits = len({run.split for run in study.begun})
     every = resolved["evaluate_every"]
     return {
         "Data": (str(data.get("name", data.get("given"))), "; ".join(small)),
@@ -39,6 +40,7 @@ def what_was_run(study: Study) -> dict[str, tuple[str, str]]:
         "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
         "Rounds": (f"{max(run.asked for run in study.runs):,}", ""),
         "Seeds": (f"{len(seeds)}", ", ".join(map(str, seeds))),
+        **({"Splits": (f"{splits}", "divisions into train and test")} if splits > 1 else {}),
         "Scored": (
             "every round" if every == 1 else f"every {every} rounds",
             "" if every == 1 else "and after the last",

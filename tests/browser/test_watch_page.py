@@ -66,7 +66,7 @@ def test_the_page_follows_a_comparison_from_before_it_begins_to_its_end(
     played.start()
     assert gate.reached.wait(60)
     found.until(f"() => ({SAYS})().includes('fedmcsa seed 0: round 3 of 4')")
-    assert "1 of 3 runs are done" in found.page.evaluate(SAYS)
+    assert "2 of 4 runs are done" in found.page.evaluate(SAYS)
     found.until("() => document.querySelectorAll('[data-view] .map .main-svg').length > 0")
     found.page.evaluate("() => { window.untouched = document.getElementById('curves'); }")
     found.page.locator("summary", has_text="Every run").click()
