@@ -75,7 +75,7 @@ class Row:
         )
         result = fk.run(experiment, warn=lambda _: None)
         found = {"test": result.summary["accuracy"]["test"]["micro"]["last10"]}
-        filters = [line["filter"] for line in result.rounds if "filter" in line]
+        filters = [line["filter"] for line in result.lines if "filter" in line]
         if filters:
             found |= {name: value for name, value in filters[-1].items() if value is not None}
             if filters[-1]["auc"] is not None:

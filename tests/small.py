@@ -130,7 +130,7 @@ def same_runs(one: Path, other: Path) -> None:
     for name in ["models.safetensors", "predictions.safetensors", "experiment.json", *names]:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
     runs = fk.Run(one), fk.Run(other)
-    lines = [[{k: v for k, v in line.items() if k != "seconds"} for line in run.rounds] for run in runs]
+    lines = [[{k: v for k, v in line.items() if k != "seconds"} for line in run.lines] for run in runs]
     assert lines[0] == lines[1]
     assert without_times(runs[0].summary) == without_times(runs[1].summary)
 

@@ -110,7 +110,7 @@ def test_what_is_exported_is_there() -> None:
 
 
 def test_the_names_of_before_say_their_new_name() -> None:
-    with pytest.warns(DeprecationWarning, match="load_run"):
-        assert fk.load is fk.load_run
+    with pytest.warns(DeprecationWarning, match="Run"):
+        assert fk.Result is fk.Run
     with pytest.raises(AttributeError, match="nothing"):
         _ = fk.nothing

@@ -9,4 +9,4 @@ def test_attention_at_sigma_30_reaches_the_calibrated_level() -> None:
     experiment = fk.Experiment(fk.methods.fedavg_mcsa(sigma=30), rounds=300, evaluate_every=300)
     result = fk.run(experiment)
     assert abs(result.summary["accuracy"]["post"]["micro"]["best"] - 0.922) <= 0.01
-    assert result.rounds[-1]["collaborate"]["self_weight"] > 0.99
+    assert result.lines[-1]["collaborate"]["self_weight"] > 0.99

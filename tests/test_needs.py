@@ -53,7 +53,7 @@ def test_a_method_needs_what_its_parts_need() -> None:
     [
         (Attention(0.9, 0.1), Needs(replies=True)),
         (Attention(0.9, Constant()), Needs(replies=True)),
-        (Shapley(), Needs(replies=True, common_model=True)),
+        (Shapley(), Needs(replies=True, common_model=True, classes=True)),
         (Krum(), Needs(replies=True)),
         (Everyone(), Needs()),
         (Oracle(), Needs(replies=True, truth=True)),

@@ -241,7 +241,7 @@ def test_a_client_that_uploads_nonsense_is_dropped(begin: Any, what: str) -> Non
     assert (log.dropped, log.replied, log.counted) == ([2], 5, 5.0)
     equal(run.model, run.mean(before, 1, others))
     result = fk.run(fk.Experiment(run.method, run.engine.federation, network(), 2, evaluate_every=1))
-    assert [line["dropped"] for line in result.rounds] == [[2]] * 2
+    assert [line["dropped"] for line in result.lines] == [[2]] * 2
     assert result.summary["dropped"] == 2
     assert all(value.isfinite().all() for value in result.models["global"].values())
     assert result.summary["accuracy"]["global"]["macro"]["last"] is not None

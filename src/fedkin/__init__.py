@@ -1,21 +1,24 @@
 """fedkin: personalised federated learning in which each client learns from its kin.
 
-To run:                 Data, from_clients, load_data, Experiment, run, compare, load_run, load_comparison, methods
-What comes back:        Run, Comparison; Callback and Record for whoever wants to be told of every round
+To run:                 Data, from_clients, load_data, Experiment, run, compare, methods
+To read what is stored: load, for any folder; load_run, load_comparison
+What comes back:        Run, Runs, Comparison; Callback and Record for whoever wants to be told of every round
+To use a model:         export, predict, join
 To write a part:        Select, Train, Keep, Collaborate, Descent, Needs, Gives, fields, tree
 What parts hand over:   Model, Message, Batch, Slot, Task, Sent, Reply, Kin, Work, Objective
 """
 
 from fedkin import collaborate, fields, keep, methods, select, train
 from fedkin.comparison.compare import compare
-from fedkin.comparison.result import Comparison, load_comparison
+from fedkin.comparison.result import Comparison, load, load_comparison
 from fedkin.core import tree
 from fedkin.data import Data, Federation, from_clients
 from fedkin.data import load as load_data
+from fedkin.deploy import export, join, predict
 from fedkin.errors import BadInput
 from fedkin.messages import Batch, Kin, Message, Model, Objective, Reply, Sent, Slot, Task, Work
 from fedkin.parts import Collaborate, Gives, Keep, Method, Needs, Part, Select, Train
-from fedkin.runs import Experiment, Run, load_run, run
+from fedkin.runs import Experiment, Run, Runs, load_run, run
 from fedkin.runs.callback import Callback, Record
 from fedkin.training import Descent
 
@@ -43,6 +46,7 @@ __all__ = [
     "Record",
     "Reply",
     "Run",
+    "Runs",
     "Select",
     "Sent",
     "Slot",
@@ -51,13 +55,17 @@ __all__ = [
     "Work",
     "collaborate",
     "compare",
+    "export",
     "fields",
     "from_clients",
+    "join",
     "keep",
+    "load",
     "load_comparison",
     "load_data",
     "load_run",
     "methods",
+    "predict",
     "run",
     "select",
     "train",
@@ -66,8 +74,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Names of before: `load` is now `load_run`, `Result` is now `Run`."""
-    moved = {"load": load_run, "Result": Run}
+    """A name of before: `Result` is now `Run`."""
+    moved = {"Result": Run}
     if name not in moved:
         raise AttributeError(f"module 'fedkin' has no attribute '{name}'")
     from warnings import warn

@@ -116,15 +116,24 @@ def score_models(
 
 
 def predictions(
-    method: Method, task: Task, engine: Engine, state: State, kinds: Collection[str] = KINDS
+    method: Method,
+    task: Task,
+    engine: Engine,
+    state: State,
+    kinds: Collection[str] = KINDS,
+    personal: Model | None = None,
 ) -> dict[str, Tensor]:
-    """Return the outputs, for every client's test samples, of the models that `post` and `global` score now."""
+    """Return the outputs, for every client's test samples, of the models that `post` and `global` score now.
+
+    `personal` are the personal models of all clients, where they are at hand already.
+    """
     found: dict[str, Tensor] = {}
     if "post" in kinds:
-        parts = [
-            engine.outputs(personal_models(method, task, engine, state, ids), ids, "test", method.train)
-            for ids in blocks(task)
-        ]
+
+        def models(ids: Tensor) -> Model:
+            return personal_models(method, task, engine, state, ids) if personal is None else tree.rows(personal, ids)
+
+        parts = [engine.outputs(models(ids), ids, "test", method.train) for ids in blocks(task)]
         found["post"] = torch.cat(parts)
     common = method.collaborate.model(state.collaborate)
     if common is not None and "global" in kinds:

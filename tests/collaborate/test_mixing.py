@@ -204,10 +204,25 @@ class TestSimilarityThreshold:
             [True, False, True],
         ]
 
+    def test_it_says_how_much_clients_keep_and_which_p_gives_neighbours(self) -> None:
+        def said(p: float, m: int) -> list[str]:
+            return SimilarityThreshold(p=p).cautions(fk.Task(m, torch.ones(m), 1, {}, lambda *_: torch.zeros(())), 1.0)
+
+        [sentence] = said(0.9, 12)
+        assert "keeps about 91.7 % of its own model" in sentence
+        assert "p=0.83 for about one neighbour or p=0.75 for about two" in sentence
+        for p, neighbours in ((0.83, 1), (0.75, 2)):
+            assert said(p, 12) == []
+            psi = SimilarityThreshold(p=p).weights(random_stack(12, 0), torch.ones(12))["model"]
+            assert float((psi > 0).double().sum(1).mean()) - 1 == pytest.approx(neighbours, abs=0.35)
+        psi = SimilarityThreshold(p=0.9).weights(random_stack(12, 0), torch.ones(12))["model"]
+        assert float(psi.diagonal().mean()) == pytest.approx(0.917, abs=0.04)
+
     @pytest.mark.parametrize(("p", "m", "warns"), [(0.9, 11, True), (0.9, 12, False), (0.5, 3, True), (None, 2, False)])
     def test_it_warns_when_no_two_can_ever_meet(self, p: float | None, m: int, warns: bool) -> None:
         task = fk.Task(m, torch.ones(m), 1, {}, lambda *_: torch.zeros(()))
-        assert bool(SimilarityThreshold(p=p).cautions(task, 1.0)) == warns
+        said = " ".join(SimilarityThreshold(p=p).cautions(task, 1.0))
+        assert ("this is training alone" in said) == warns
         if warns:
             for seed in range(20):
                 psi = SimilarityThreshold(p=p).weights(random_stack(m, seed), torch.ones(m))["model"]

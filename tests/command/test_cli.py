@@ -64,12 +64,42 @@ def test_compare_always_adds_local_and_prints_one_table(fedkin, tmp_path: Path) 
     assert shown in outcome.out
 
 
-def test_unequal_training_is_said_in_the_terminal_and_the_report(fedkin, tmp_path: Path) -> None:
-    outcome = fedkin("compare", "fedavg", "fedacs", *QUICK, "--out", "here")
-    sentence = "fedacs trains 5 epoch(s) of batch 10 at rate 0.01 a round, Local 20 steps of batch 20 at rate 0.02"
-    assert sentence in outcome.err
-    assert sentence in (tmp_path / "here" / "report.html").read_text()
-    assert "fedavg trains" not in outcome.err
+def test_each_budget_has_a_local_and_the_tables_say_which(fedkin, tmp_path: Path) -> None:
+    outcome = fedkin("compare", "fedacs", "fedavg", "fedprox", *QUICK, "--out", "here")
+    other = "local@train.batch=10,train.epochs=5,train.eta=0.01"
+    lines = [line.split() for line in outcome.out.splitlines()]
+    assert [line[-3] for line in lines if line[:1] == ["fedacs"]] == [other]
+    assert [line[-3] for line in lines if line[:1] == ["fedavg"]] == ["local"]
+    assert f"<td>{other}</td>" in (tmp_path / "here" / "report.html").read_text()
+    assert "before comparing the two" not in outcome.err
+    assert outcome.err.index("p=0.9 and 6 clients") < outcome.err.index("local seed 0"), "said before the first run"
+
+
+def test_the_answer_for_each_site_comes_first(fedkin, tmp_path: Path) -> None:
+    outcome = fedkin("compare", "fedavg", *QUICK, "--splits", "2", "--out", "here")
+    first, *rest = outcome.out.splitlines()
+    assert " of 6 sites: join" in first
+    assert sum(line.startswith("Client ") for line in rest) == 6
+    assert "over 1 seed x 2 splits" in outcome.out
+    page = (tmp_path / "here" / "report.html").read_text()
+    assert page.index("Is it worth joining?") < page.index("Methods side by side")
+    assert fedkin("compare", "fedavg", *QUICK, "--splits", "0").code == 2
+
+
+def test_what_if_some_sites_were_not_there(fedkin, tmp_path: Path) -> None:
+    assert fedkin("compare", "fedavg", *QUICK, "--out", "here").code == 0
+    outcome = fedkin("what-if", "here", "--without", "2", "--without", "5")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith("Without Clients 2 and 5: ")
+    assert sum(line.strip().startswith("Client ") for line in outcome.out.splitlines()) == 4
+    folder = tmp_path / "here" / "what-if" / "without-2+5"
+    assert json.loads((folder / "effects.json").read_text())["sites"][0].keys() >= {"site", "method", "gain", "low"}
+    before = (folder / "local" / "seed-0" / "models.safetensors").stat().st_mtime_ns
+    assert fedkin("what-if", "here", "--without", "5", "--without", "2").out == outcome.out
+    assert (folder / "local" / "seed-0" / "models.safetensors").stat().st_mtime_ns == before, "it is not run again"
+    wrong = fedkin("what-if", "here", "--without", "Hospital 4")
+    assert wrong.code == 2
+    assert "site" in wrong.err
 
 
 def test_no_name_or_number_of_a_comparison_is_cut(fedkin) -> None:

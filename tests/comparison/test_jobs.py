@@ -130,7 +130,7 @@ def test_an_error_is_raised_with_its_traceback_and_the_others_are_saved(
     local, _, fedavg = plan
     assert not local.done, "told to stop"
     last = local.folder.checkpoints()[0]
-    assert int(last.stem.removeprefix("round-")) == Run(local.folder.path).rounds[-1]["round"]
+    assert int(last.stem.removeprefix("round-")) == Run(local.folder.path).lines[-1]["round"]
     assert not fedavg.folder.path.exists(), "not begun any more"
 
 

@@ -62,9 +62,9 @@ def test_every_method_honours_them(federate: Any, name: str) -> None:
     fed = federate((12, 20, 9), test=5)
     asked = fk.Experiment(tiny(fk.methods.named(name), batch=8), fed, "mlr", rounds=2, evaluate_every=2, threads=1)
     plain, weighted = fk.run(asked), fk.run(replace(asked, class_weights="balanced"))
-    assert plain.rounds[-1]["loss"] != weighted.rounds[-1]["loss"]
+    assert plain.lines[-1]["loss"] != weighted.lines[-1]["loss"]
     again = fk.run(replace(asked, class_weights="balanced", engine="plain"))
-    assert again.rounds[-1]["loss"]["post"] == pytest.approx(weighted.rounds[-1]["loss"]["post"], rel=1e-4)
+    assert again.lines[-1]["loss"]["post"] == pytest.approx(weighted.lines[-1]["loss"]["post"], rel=1e-4)
 
 
 def test_weights_are_part_of_the_experiment(federate: Any, tmp_path: Any) -> None:

@@ -115,7 +115,7 @@ def test_scores_are_r2_and_rmse_in_the_targets_own_unit() -> None:
             rmse = scale[i] * float(np.sqrt(np.mean((out[:, 0] - y) ** 2)))
             assert run.last("rmse")[kind][i] == pytest.approx(rmse, rel=1e-5)
             assert run.last("r2")[kind][i] == pytest.approx(metrics.value("r2", out, y), rel=1e-5)
-    line = run.rounds[-1]
+    line = run.lines[-1]
     assert "accuracy" not in line
     assert line["metrics"]["r2"]["post"]["macro"] == pytest.approx(run.last()["post"].mean())
     assert line["loss"]["post"] == pytest.approx(np.mean((found["post"][:, 0] - found["y"]) ** 2), rel=1e-5)

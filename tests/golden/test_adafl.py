@@ -176,7 +176,7 @@ class Fixed(Select):
 
 def run(federation: fk.Federation, method: Method, total: int = T) -> tuple[list[int], Any]:
     result = fk.run(fk.Experiment(small(method), federation, net.network(), total, SEED, dtype="float64"))
-    return [line["uploads"] for line in result.rounds], result.models["global"]
+    return [line["uploads"] for line in result.lines], result.models["global"]
 
 
 def test_alpha_1_is_dyn_fedavg(federation: Any) -> None:

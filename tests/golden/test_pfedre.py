@@ -273,6 +273,6 @@ def test_who_all_do_the_same_are_all_kept(federate: Any) -> None:
         fk.run(fk.Experiment(each, federation, net.network(), ROUNDS, SEED, dtype="float64"))
         for each in (mine, average)
     )
-    assert [line["kept"] for line in found.rounds] == [4.0] * ROUNDS
+    assert [line["kept"] for line in found.lines] == [4.0] * ROUNDS
     for name, value in wanted.models["global"].items():
         assert torch.allclose(found.models["global"][name], value, atol=1e-12)

@@ -174,7 +174,7 @@ def run_again(method: Method, federation: fk.Federation, wanted: list[Round], ha
         assert apart(result.models["global"], last.server) < CLOSE
     if last.judged is not None and "personal" in result.models:  # not where a client's model is a fine-tuned one
         assert farthest(result.models["personal"], last.judged) < CLOSE
-    for line, want in zip(result.rounds, wanted, strict=True):
+    for line, want in zip(result.lines, wanted, strict=True):
         for kind, each in by_kind(want, hand).items():
             sizes = [len(hand.test(i)) for i in range(hand.n)]
             macro = [right / size for (right, _), size in zip(each, sizes, strict=True) if size]

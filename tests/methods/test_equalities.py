@@ -110,7 +110,7 @@ def test_attention_of_endless_temperature_is_local() -> None:
 
 @pytest.mark.parametrize("name", [name for name in fk.methods.METHODS if name != "local_matched"])
 def test_every_method_learns(name: str) -> None:
-    lines = run(fk.methods.METHODS[name](), 9, every=4).rounds
+    lines = run(fk.methods.METHODS[name](), 9, every=4).lines
     first, *_, last = [line["accuracy"]["post"]["macro"] for line in lines if "accuracy" in line]
     assert last > first
 

@@ -37,7 +37,7 @@ def test_updates_can_be_inverted(spec: str) -> None:
     chosen = fk.methods.pfedre(epochs=1, batch=5, iterations=3, eta=0.02)
     fed = learnable(spec.startswith("lstm"))
     found = fk.run(fk.Experiment(chosen, fed, spec, rounds=2, dtype="float64", threads=1))
-    assert [line["kept"] for line in found.rounds] == [2.0, 2.0]
+    assert [line["kept"] for line in found.lines] == [2.0, 2.0]
 
 
 def test_a_run_on_text_is_read_back(tmp_path: Path) -> None:

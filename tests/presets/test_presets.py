@@ -102,7 +102,7 @@ def test_one_command_plays_all_rows_and_sets_them_beside_the_published(command, 
     folder = tmp_path / "runs" / "tiny"
     found = json.loads((folder / "summary.json").read_text())["preset"]
     assert list(found["rows"]) == ["fast", "slow"]
-    lines = {name: [Run(folder / name / f"seed-{k}").rounds for k in (0, 1)] for name in ("fast", "slow")}
+    lines = {name: [Run(folder / name / f"seed-{k}").lines for k in (0, 1)] for name in ("fast", "slow")}
     curves = {
         name: [np.array([line["accuracy"]["global"]["micro"] for line in of]) for of in seeds]
         for name, seeds in lines.items()

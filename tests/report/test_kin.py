@@ -25,7 +25,7 @@ def of(weights: dict[int, dict[str, np.ndarray]], ids: list[int] | None = None) 
     """Weights by round and component of eight clients; the even ones have mostly class 0, the others class 2."""
     clients = {"names": [str(i) for i in everyone], "labels": [[9, 1, 0], [0, 1, 9]] * (N // 2)}
     experiment = {"method": {"collaborate": {"granularity": "layer"}}}
-    run: Any = SimpleNamespace(about_clients=clients, experiment=experiment)
+    run: Any = SimpleNamespace(about_clients=clients, experiment=experiment, labels=())
     rows, sources = torch.tensor(ids or everyone), torch.tensor(everyone)
     made = {r: {name: torch.tensor(value) for name, value in found.items()} for r, found in weights.items()}
     return Kinship(run, {r: Kin(rows, sources, found) for r, found in made.items()})

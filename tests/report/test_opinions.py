@@ -24,7 +24,7 @@ def test_attention_is_drawn_in_even_shares_with_its_entropy(federate: Any, shown
     n = 6
     fed = replace(federate((9, 8, 7, 6, 5, 4)), irrelevant=None)
     experiment = fk.Experiment(fk.methods.adafl(start=0.4), fed, model="mlr", rounds=6, evaluate_every=2)
-    lines = fk.run(experiment, tmp_path).rounds
+    lines = fk.run(experiment, tmp_path).lines
     page = shown(tmp_path)
     stored = fk.load_run(tmp_path).marks("select", "score")
     assert sorted(stored) == [2, 4, 6]

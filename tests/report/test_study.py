@@ -57,7 +57,7 @@ def test_each_file_is_read_once(recorded: Any, tmp_path: Path, monkeypatch: pyte
         recorded(place, 3, ids, kept=kept, seed=seed, post=post["fedavg"], **marks)
     with opened(tmp_path) as count:
         text = page.page(studied(tmp_path))
-    for section in ("Is it worth joining?", "Who was selected", "Whose updates counted", "What the selection thinks"):
+    for section in ("Every client's gain", "Who was selected", "Whose updates counted", "What the selection thinks"):
         assert section in text, "or files that it needs are not read"
     assert len(count()) >= 16, "four runs of four files or more"
     assert set(count().values()) == {1}, count()

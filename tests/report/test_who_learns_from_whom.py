@@ -193,7 +193,7 @@ def test_trends_are_means_over_seeds(pair: Study, shown: Any) -> None:
     figures = shown(pair).figures
     assert {"self_weight-0", "neighbours-0"} <= figures.keys()
     assert not {"threshold-0", "self_weight-1"} & figures.keys()
-    runs = [fk.load_run(pair.folder / "fedmcsa" / f"seed-{seed}").rounds for seed in (3, 4)]
+    runs = [fk.load_run(pair.folder / "fedmcsa" / f"seed-{seed}").lines for seed in (3, 4)]
     for word in ("self_weight", "neighbours"):
         values = np.array([[x["collaborate"][word] for x in run if "collaborate" in x] for run in runs])
         *seeds, line = figures[f"{word}-0"]["data"]

@@ -132,7 +132,7 @@ def test_a_round_in_which_nobody_is_left_out(recorded: Any, shown: Any, tmp_path
     kept = [[0, 1], [1, 1], [1, 1]]
     recorded(tmp_path, 2, [[0, 1]] * 3, kept=kept, irrelevant=[False, True], every=3)
     study = studied(tmp_path)
-    del study.runs[0].rounds[-1]["filter"]  # the last round of which the quality is known is the second
+    del study.runs[0].lines[-1]["filter"]  # the last round of which the quality is known is the second
     said = "In round 2 the filter found 0 of 1 irrelevant clients (recall 0 %); it left nobody out."
     assert said in shown(study).words
     study = studied(tmp_path)

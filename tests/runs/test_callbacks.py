@@ -30,7 +30,7 @@ def experiment(rounds: int = 4) -> fk.Experiment:
 def test_a_callback_hears_every_round() -> None:
     ear = Ear()
     result = fk.run(experiment(), callbacks=[ear])
-    assert [record.line for record in ear.records] == result.rounds
+    assert [record.line for record in ear.records] == result.lines
     assert [record.accuracy is not None for record in ear.records] == [False, True, False, True]
     last = ear.records[-1]
     assert (last.round, last.rounds, last.trained) == (4, 4, 5)
@@ -68,5 +68,5 @@ def test_what_is_no_callback_is_refused_before_anything_is_written(tmp_path: Pat
 def test_the_seconds_of_rounds_add_up_to_those_of_the_run() -> None:
     result = fk.run(experiment())
     for name in ("train_s", "mix_s", "evaluate_s"):
-        total = sum(line["seconds"].get(name, 0.0) for line in result.rounds)
+        total = sum(line["seconds"].get(name, 0.0) for line in result.lines)
         assert result.summary["time"][name] == pytest.approx(total, abs=1e-3)

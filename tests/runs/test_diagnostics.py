@@ -36,12 +36,12 @@ def test_the_training_loss_is_of_the_relevant(federate: Any) -> None:
     relevant, sizes = (~federation.irrelevant).numpy(), federation.train.sizes.numpy()
     each = losses(federation, [result.models["global"]] * 8)
     expected = np.average(each[relevant], weights=sizes[relevant])
-    assert result.rounds[-1]["train"]["relevant_loss"] == pytest.approx(expected, rel=1e-6)
+    assert result.lines[-1]["train"]["relevant_loss"] == pytest.approx(expected, rel=1e-6)
     assert expected != pytest.approx(np.average(each, weights=sizes), rel=1e-4)
 
 
 def test_without_irrelevant_clients_nothing_is_said_of_them() -> None:
-    line = fk.run(fk.Experiment(fk.methods.pfedre(), fk.Data("digits", clients=4), "mlr", rounds=1)).rounds[-1]
+    line = fk.run(fk.Experiment(fk.methods.pfedre(), fk.Data("digits", clients=4), "mlr", rounds=1)).lines[-1]
     assert not {"filter", "train", "heterogeneity"} & set(line)
 
 
@@ -51,11 +51,11 @@ def test_the_gap_is_what_personal_models_save(federate: Any) -> None:
         fk.methods.pfedre(), federation, "mlr", rounds=2, evaluate_every=2, dtype="float64", heterogeneity=True
     )
     result = fk.run(experiment)
-    assert "heterogeneity" not in result.rounds[0]
+    assert "heterogeneity" not in result.lines[0]
     common = losses(federation, [result.models["global"]] * 4)
     own = losses(federation, [tree.row(result.models["personal"], i) for i in range(4)])
     expected = np.average(common - own, weights=federation.train.sizes.numpy())
-    assert result.rounds[-1]["heterogeneity"]["gap"] == pytest.approx(expected, rel=1e-6)
+    assert result.lines[-1]["heterogeneity"]["gap"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_everybody_counting_has_no_skew(federate: Any) -> None:
@@ -63,7 +63,7 @@ def test_everybody_counting_has_no_skew(federate: Any) -> None:
     federation = federate([5, 9, 6, 8], 2, (4,), 3)
     method = fk.methods.ditto(lam=0.0, count=4)
     experiment = fk.Experiment(method, federation, "mlr", rounds=5, dtype="float64", heterogeneity=True)
-    found = fk.run(experiment).rounds[-1]["heterogeneity"]["skew"]
+    found = fk.run(experiment).lines[-1]["heterogeneity"]["skew"]
     assert found is None or found == pytest.approx(1.0)
 
 
@@ -91,7 +91,7 @@ def test_a_round_that_keeps_a_client_out_is_skewed(federate: Any) -> None:
     sizes, kept = federation.train.sizes.double().numpy(), np.array([1.0, 0.0, 1.0, 1.0])
     own = losses(federation, [tree.row(result.models["personal"], i) for i in range(4)])
     expected = diagnostics.skew(sizes, kept, losses(federation, uploads), own)
-    assert result.rounds[-1]["heterogeneity"]["skew"] == pytest.approx(expected, rel=1e-6)
+    assert result.lines[-1]["heterogeneity"]["skew"] == pytest.approx(expected, rel=1e-6)
 
 
 def only(federation: fk.Federation, client: int) -> fk.Federation:

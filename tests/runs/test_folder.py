@@ -49,7 +49,7 @@ def test_a_version_that_is_not_known_is_refused(tmp_path: Path, text: str, match
     with pytest.raises(fk.BadInput, match=match):
         fk.load_run(tmp_path / "run")
     with pytest.raises(fk.BadInput, match=match):
-        _ = fk.Run(tmp_path / "run").rounds
+        _ = fk.Run(tmp_path / "run").lines
     with pytest.raises(fk.BadInput, match=match):
         fk.run(experiment(3), tmp_path / "run", resume=True)
 
@@ -58,7 +58,7 @@ def test_a_run_from_memory_says_what_its_folder_says(tmp_path: Path) -> None:
     made = fk.run(experiment(3), tmp_path / "run")
     read = fk.load_run(tmp_path / "run")
     assert read.summary == made.summary
-    assert read.rounds == made.rounds
+    assert read.lines == made.lines
     assert read.experiment == made.experiment
     assert read.finished
     assert made.finished

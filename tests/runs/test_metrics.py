@@ -57,7 +57,7 @@ def test_every_metric_of_every_client_is_that_of_its_predictions(
 def test_lines_and_summary_have_all_metrics(federate: Any, tmp_path: Path) -> None:
     fk.run(experiment(federate, metric="auc"), tmp_path)
     run = fk.Run(tmp_path)
-    line, summary = run.rounds[-1], run.summary
+    line, summary = run.lines[-1], run.summary
     assert set(line["metrics"]) == set(NAMES) - {"accuracy"}
     for name, kinds in line["metrics"].items():
         values, count = run.last(name)["post"], np.array(TEST)
@@ -79,7 +79,7 @@ def test_lines_and_summary_have_all_metrics(federate: Any, tmp_path: Path) -> No
 
 
 def test_the_pooled_log_loss_is_the_loss(federate: Any) -> None:
-    line = fk.run(experiment(federate)).rounds[-1]
+    line = fk.run(experiment(federate)).lines[-1]
     for kind in ("post", "global", "test"):
         assert line["metrics"]["log_loss"][kind]["micro"] == pytest.approx(line["loss"][kind])
 
@@ -113,7 +113,7 @@ def test_a_folder_of_before_is_read(federate: Any, tmp_path: Path) -> None:
     for name in NAMES[1:]:
         for path in tmp_path.glob(f"{name}-*.bin"):
             path.unlink()
-    old = [{k: v for k, v in line.items() if k != "metrics"} for line in run.rounds]
+    old = [{k: v for k, v in line.items() if k != "metrics"} for line in run.lines]
     (tmp_path / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
     for name, gone in (("summary.json", ("metric", "metrics")), ("experiment.json", ("metric", "class_weights"))):
         stored = json.loads((tmp_path / name).read_text())

@@ -27,12 +27,13 @@ class Ear(fk.Callback):
 
 
 def test_a_pulse_passes_on_only_now_and_then() -> None:
-    now, heard = [0.0], []
-    pulse = Pulse(lambda *far: heard.append(far), every=0.5, clock=lambda: now[0])
+    now: list[float] = [0.0]
+    heard: list[Doing] = []
+    pulse = Pulse(heard.append, 10, every=0.5, clock=lambda: now[0])
     for step in range(100):
         now[0] = step * 0.1
         pulse("training clients", step, 100)
-    assert [far[1] for far in heard] == [*range(5, 100, 5)]
+    assert [doing.done for doing in heard] == [*range(5, 100, 5)]
 
 
 def test_words() -> None:
@@ -49,7 +50,7 @@ def test_every_part_of_a_long_round_tells_how_far_it_is(
     method = replace(method, keep=replace(method.keep, iterations=3))  # type: ignore[type-var]
     experiment = fk.Experiment(method, DATA, rounds=2, evaluate_every=2, engine=engine, chunk=4)
     fk.run(experiment, tmp_path / "quiet")
-    monkeypatch.setattr(session, "Pulse", lambda tell: Pulse(tell, every=0.0))
+    monkeypatch.setattr(session, "Pulse", lambda heard, rounds: Pulse(heard, rounds, every=0.0))
     ear = Ear()
     fk.run(experiment, tmp_path / "heard", callbacks=[ear])
     same_runs(tmp_path / "quiet", tmp_path / "heard")
@@ -75,7 +76,7 @@ def test_a_quick_run_says_nothing() -> None:
 
 
 def test_personal_models_and_received_ones_are_told_as_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "Pulse", lambda tell: Pulse(tell, every=0.0))
+    monkeypatch.setattr(session, "Pulse", lambda heard, rounds: Pulse(heard, rounds, every=0.0))
     for name, expected in (("fedavg", "scoring: training clients"), ("pfedme", "training clients")):
         ear = Ear()
         method: Any = fk.methods.named(name)

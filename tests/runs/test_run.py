@@ -1,5 +1,6 @@
 """Saved models come back as the modules that were scored; a run at work is read as far as it is whole."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,58 @@ def accuracy(module: torch.nn.Module, fed: fk.Federation, client: int) -> float:
     return float((module(fed.x[rows]).argmax(1) == fed.y[rows]).double().mean())
 
 
-@pytest.mark.parametrize("method", [fk.methods.local(), fk.methods.fedmcsa(count=4), fk.methods.ditto(count=4)])
-def test_a_personal_model_is_the_one_that_was_scored(tmp_path: Path, method: fk.Method) -> None:
+APFL = fk.methods.apfl(count=4)
+COUNTED = ("fedavg", "fedprox", "fedmcsa", "ditto", "pfedme", "perfedavg", "apfl")
+METHODS = {name: getattr(fk.methods, name)(count=4) for name in COUNTED} | {
+    "apfl of outputs": replace(APFL, train=replace(APFL.train, mix="output")),
+    **{name: fk.methods.named(name) for name in ("local", "fedacs", "pfedre", "adafl", "scaffold", "fedmix")},
+}
+TUNED = ("fedavg", "fedprox", "adafl", "scaffold", "fedmix")  # whose clients hold no model of their own
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_client_s_model_is_the_one_that_was_scored(tmp_path: Path, method: fk.Method) -> None:
     result = fk.run(fk.Experiment(method, fk.Data("digits", clients=6), "dnn:8", rounds=3, evaluate_every=3), tmp_path)
     saved = fk.load_run(tmp_path)
     for client in range(6):
         module = saved.model(client)
         assert accuracy(module, result.federation, client) == pytest.approx(result.accuracies["post"][client])
-    assert not torch.equal(saved.model(0)[1].weight, saved.model(1)[1].weight)
+    first, second = (dict(saved.personal(client)) for client in (0, 1))
+    assert not all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_a_fine_tuned_model_that_was_not_stored_is_made_again(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = fk.Experiment(METHODS[name], fk.Data("digits", clients=6), "dnn:8", rounds=3, evaluate_every=3)
+    whole = fk.run(experiment, tmp_path / "whole")
+    monkeypatch.setattr("fedkin.runs.session.STORED", 0)
+    fk.run(experiment, tmp_path / "small")
+    saved = fk.load_run(tmp_path / "small")
+    assert "personal" not in saved.models
+    for client in range(6):
+        values = saved.personal(client)
+        assert all(torch.equal(values[key][None], v[client][None]) for key, v in whole.models["personal"].items())
+        assert not torch.equal(next(iter(values.values())), next(iter(saved.models["global"].values())))
+
+
+def test_a_fine_tuned_model_needs_the_data_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedkin.runs.session.STORED", 0)
+    clients = {name: (torch.randn(40, 5), torch.randint(0, 2, (40,))) for name in ("north", "south")}
+    federation = fk.from_clients(clients)
+    result = fk.run(fk.Experiment(fk.methods.fedavg(count=2), federation, "mlr", rounds=2, evaluate_every=1), tmp_path)
+    saved = fk.load_run(tmp_path)
+    with pytest.raises(fk.BadInput, match=r"not at hand .* set run.federation"):
+        saved.model("north")
+    saved.federation = fk.from_clients(clients, seed=1)
+    with pytest.raises(fk.BadInput, match="not those that"):
+        saved.model("north")
+    saved.federation = federation
+    assert accuracy(saved.model("north"), federation, 0) == pytest.approx(result.accuracies["post"][0])
+    alone = fk.run(fk.Experiment(fk.methods.fedavg(count=2), federation, "mlr", rounds=1))
+    with pytest.raises(fk.BadInput, match=r"give fk\.run a folder"):
+        alone.model(0)
 
 
 def test_the_common_model_and_names(tmp_path: Path) -> None:
@@ -44,8 +89,7 @@ def test_what_cannot_be_loaded_says_why(tmp_path: Path) -> None:
         fk.load_run(tmp_path)
     data = fk.Data("digits", clients=4)
     fk.run(fk.Experiment(fk.methods.fedavg(count=2), data, rounds=1), tmp_path / "one")
-    with pytest.raises(fk.BadInput, match="one model for all"):
-        fk.load_run(tmp_path / "one").model(0)
+    assert isinstance(fk.load_run(tmp_path / "one").model(0), torch.nn.Module)
     fk.run(fk.Experiment(fk.methods.local(), data, rounds=1), tmp_path / "two")
     with pytest.raises(fk.BadInput, match="no common model"):
         fk.load_run(tmp_path / "two").model()

@@ -44,7 +44,7 @@ def test_only_what_is_asked_for_is_scored_and_nobody_is_fine_tuned_for_nothing(
     assert looked == 12, "in three scored rounds, and for the predictions that are kept"
     some, looked = trained(replace(base, score=("test", "global")), monkeypatch)
     assert looked == 0
-    assert set(some.rounds[0]["accuracy"]) == {"global", "global/validation", "test"}
+    assert set(some.lines[0]["accuracy"]) == {"global", "global/validation", "test"}
     assert some.summary["accuracy"] == {kind: every.summary["accuracy"][kind] for kind in ("global", "test")}
     assert set(some.summary["stability"]) == {"global", "test"}
     for name, value in every.models["global"].items():
@@ -53,9 +53,9 @@ def test_only_what_is_asked_for_is_scored_and_nobody_is_fine_tuned_for_nothing(
 
 def test_received_models_can_be_left_out(federate) -> None:
     base = fk.Experiment(fk.methods.fedmcsa(count=2), federate((4, 5, 6)), rounds=2, evaluate_every=1, threads=1)
-    assert set(fk.run(base).rounds[0]["accuracy"]) == {"recv", "post"}
-    assert set(fk.run(replace(base, score=("recv",))).rounds[0]["accuracy"]) == {"recv"}
-    both = fk.run(replace(base, method=fk.methods.pfedme(count=2), score=("post",))).rounds[0]["accuracy"]
+    assert set(fk.run(base).lines[0]["accuracy"]) == {"recv", "post"}
+    assert set(fk.run(replace(base, score=("recv",))).lines[0]["accuracy"]) == {"recv"}
+    both = fk.run(replace(base, method=fk.methods.pfedme(count=2), score=("post",))).lines[0]["accuracy"]
     assert set(both) == {"post", "post-w"}, "the further private models go with post"
 
 

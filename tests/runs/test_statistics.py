@@ -43,7 +43,7 @@ def test_rounds_to_is_the_papers_rule() -> None:
 def test_rounds_to_needs_every_round() -> None:
     data = fk.Data("digits", clients=4)
     result = fk.run(fk.Experiment(fk.methods.fedavg(count=2), data, rounds=8, evaluate_every=1))
-    accuracies = [line["accuracy"]["global"]["micro"] for line in result.rounds]
+    accuracies = [line["accuracy"]["global"]["micro"] for line in result.lines]
     assert result.rounds_to(0.2) == statistics.rounds_to(0.2, accuracies)
     assert result.cost_to(0.2) == 2 * result.rounds_to(0.2)
     assert result.cost_to(0.2, unit="client_rounds") == 2 * result.rounds_to(0.2)

@@ -74,7 +74,7 @@ def test_a_dismissed_client_neither_trains_nor_talks(federate: Any) -> None:
     federation = federate([6] * 8, 2, (4,), 3)
     method = fk.methods.oracle(fk.methods.fedavg(count=8))
     method = replace(method, select=Dismiss(2, base=method.select))
-    lines = fk.run(fk.Experiment(method, federation, "mlr", rounds=4)).rounds
+    lines = fk.run(fk.Experiment(method, federation, "mlr", rounds=4)).lines
     relevant = int((~federation.irrelevant).sum())
     assert [line["selected"] for line in lines] == [8, 8, relevant, relevant]
     assert [line["uploads"] for line in lines] == [8, 8, relevant, relevant]

@@ -140,7 +140,7 @@ def test_a_run_by_steps_is_not_continued_to_more_rounds(
     short = fk.Experiment(fk.methods.METHODS[method](), federate((4, 5, 6)), "mlr", 2)
     fk.run(short, tmp_path / "run")
     if extends:
-        assert len(fk.run(replace(short, rounds=4), tmp_path / "run", resume=True).rounds) == 4
+        assert len(fk.run(replace(short, rounds=4), tmp_path / "run", resume=True).lines) == 4
     else:
         with pytest.raises(BadInput, match="depends on the number of rounds"):
             fk.run(replace(short, rounds=4), tmp_path / "run", resume=True)

@@ -195,7 +195,7 @@ def test_the_survey_is_counted_once(federate: Any, tmp_path: Path) -> None:
         "bytes_down": (5 + 2 * 3) * size,
         "client_rounds": 2 * 3,
     }
-    assert [line["downloads"] for line in whole.rounds] == [2, 2, 2]
+    assert [line["downloads"] for line in whole.lines] == [2, 2, 2]
     again = stopped(fk.methods.active(fraction=0.4), federation, tmp_path / "run", 3, at=2)
     assert again.summary["cost"] == whole.summary["cost"]
     for name, value in whole.models["global"].items():

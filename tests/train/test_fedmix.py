@@ -36,7 +36,7 @@ def test_the_exchange_is_counted_once(federate: Any, tmp_path: Path, group: int 
             "client_rounds": 12,
         }
     )
-    assert [(line["uploads"], line["downloads"]) for line in whole.rounds] == [(4, 4)] * 3
+    assert [(line["uploads"], line["downloads"]) for line in whole.lines] == [(4, 4)] * 3
     fk.run(experiment, tmp_path, callbacks=[Until(2)])
     again = fk.run(experiment, tmp_path, resume=True)
     assert again.summary["cost"] == pytest.approx(whole.summary["cost"])

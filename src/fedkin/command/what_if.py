@@ -45,7 +45,7 @@ def what_if(folder: Folder, leave_out: Without = None, jobs: Jobs = None) -> Non
     sites = list(first_run(whole).about_clients["names"])
     if leave_out:
         found = played(whole, without(plan, leave_out, sites), screen)
-        show(found, leave_out, first_run(whole).metric)
+        show(found, [site for site in sites if site in leave_out], first_run(whole).metric)
         page = write_report(plan.folder.what_if(leave_out).path, screen)
         screen.print(f"The comparison without them is in {plan.folder.what_if(leave_out).path}", soft_wrap=True)
         if page:

@@ -203,7 +203,8 @@ def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Plan
     """
     there = {key_of(value): value for value in map(with_new_fields, stored)}
     here = {key_of(one.experiment.described()): one.experiment for one in asked}
-    names = [", ".join(f"{name} seed {seed} split {split}" for name, seed, split in runs) for runs in (there, here)]
+    several = any(split for *_, split in [*there, *here])
+    names = [", ".join(named_run(*key, several) for key in runs) for runs in (there, here)]
     require(there.keys() == here.keys(), f"{folder} holds {names[0]}, not {names[1]}; choose another --out.")
     for key, experiment in here.items():
         check_same(there[key], experiment, f"{folder} holds another experiment", "choose another --out.")
@@ -213,6 +214,10 @@ def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Plan
 def key_of(value: dict[str, Any]) -> tuple[str, int, int]:
     """Return what tells a run of a comparison from the others: its method, its seed and its split."""
     return value["method"]["name"], value["seed"], int(value["data"].get("split") or 0)
+
+
+def named_run(method: str, seed: int, split: int, several: bool) -> str:
+    return f"{method} seed {seed}" + (f" split {split}" if several else "")
 
 
 def checked_splits(splits: object) -> int:

@@ -15,7 +15,7 @@ from fedkin.answers.sentences import lines
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import KINDS
 from fedkin.metrics import named
-from fedkin.runs import files, statistics
+from fedkin.runs import files, several, statistics
 from fedkin.runs.folder import CommandFolder
 from fedkin.runs.run import Repetition, Run
 from fedkin.runs.verdict import LOCAL, gain
@@ -152,6 +152,14 @@ def load_comparison(folder: Path | str) -> Comparison:
     late = [run.name for found in runs.values() for run in found.values() if not (run.begun and run.finished)]
     require(not late, f"The comparison in {folder} is not finished ({len(late)} runs are left); go on with --resume.")
     return Comparison(place.path, runs, over_seeds(runs), place.summary())
+
+
+def load(folder: Path | str) -> Run | several.Runs | Comparison:
+    """Read what a folder holds: one run, the runs of one method with several seeds, or a comparison of methods."""
+    place = CommandFolder(Path(folder))
+    if place.has_plan and len({value["method"]["name"] for value in place.plan()["arms"]}) > 1:
+        return load_comparison(folder)
+    return several.load_run(folder)
 
 
 def over_seeds(runs: Runs) -> dict[str, dict[str, Any]]:

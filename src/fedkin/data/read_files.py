@@ -6,6 +6,7 @@ import csv
 import json
 import warnings
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,8 +45,12 @@ class File:
     notes: tuple[str, ...] = ()  # sentences that the user should read
 
 
-def read_file(path: Path) -> File:
-    """The content of a file; one that cannot be read is refused in a sentence that says what to do."""
+def read_file(path: Path, as_text: Collection[str] = ()) -> File:
+    """The content of a file; one that cannot be read is refused in a sentence that says what to do.
+
+    The columns `as_text` stay as they are written: a code 010 among rows to predict is not the number 10, although
+    these rows have no other code that would tell.
+    """
     ending = path.suffix.lower()
     if ending in CONVERTED:
         how = CONVERTED[ending].format(path.name, f"{path.stem}.csv")
@@ -55,7 +60,7 @@ def read_file(path: Path) -> File:
     try:
         if ending == ".npz":
             return _read_npz(path)
-        frame, notes = _read_frame(path, ending)
+        frame, notes = _read_frame(path, ending, as_text)
     except ImportError as refusal:
         raise BadInput(
             f"{path.name} needs the package openpyxl to be read: pip install 'fedkin[excel]', or save the sheet as CSV."
@@ -72,11 +77,11 @@ def read_file(path: Path) -> File:
     return File(path.name, frame, notes=notes)
 
 
-def _read_frame(path: Path, ending: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _read_frame(path: Path, ending: str, as_text: Collection[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     import pandas as pd
 
     if ending in (".csv", ".tsv"):
-        return _read_separated(path)
+        return _read_separated(path, as_text)
     if ending == ".parquet":
         return pd.read_parquet(path), ()
     if ending == ".xlsx":
@@ -89,7 +94,7 @@ def _read_frame(path: Path, ending: str) -> tuple[pd.DataFrame, tuple[str, ...]]
     return pd.DataFrame(records), ()
 
 
-def _read_separated(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _read_separated(path: Path, as_text: Collection[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """A table of columns with a separator between them, which is found by the first lines."""
     import pandas as pd
 
@@ -104,6 +109,7 @@ def _read_separated(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
         keep_default_na=False,
         na_values=list(MARKS),
         skipinitialspace=True,
+        dtype=dict.fromkeys(as_text, str),
         low_memory=False,  # a column has one type, not one for each part of a long file
     )
     return frame, notes

@@ -57,7 +57,7 @@ def target_outcome(
     for name, of in runs.items():
         seeds: Outcome = {"rounds": [], "uploads": []}
         for run in of:
-            lines = run.rounds
+            lines = run.lines
             values = statistics.every_round(lines, preset.kind, "micro")
             seeds["rounds"].append(statistics.rounds_to(accuracy, values))
             seeds["uploads"].append(statistics.cost_to(accuracy, values, [line["uploads"] for line in lines]))

@@ -43,7 +43,7 @@ class Entry:
     def pictured(self) -> list[Run]:
         """The seeds that have played a round, as they are asked for pictures of single rounds: live, those at work
         first, so that the pictures show what happens now."""
-        played = [run for run in self.runs if run.rounds]
+        played = [run for run in self.runs if run.lines]
         return sorted(played, key=lambda run: run.finished) if self.live else played
 
     @property
@@ -62,14 +62,14 @@ class Entry:
 
     def numbers(self, part: str, word: str) -> Values:
         """A number that a part writes down by round ('collaborate', 'self_weight'), of the same seeds and rounds."""
-        seeds = [[line for line in run.rounds if part in line] for run in self.done or self.runs]
+        seeds = [[line for line in run.lines if part in line] for run in self.done or self.runs]
         return in_common([{x["round"]: x[part][word] for x in s if word in x[part]} for s in seeds])
 
     @cached_property
     def selected(self) -> np.ndarray:
         """The share of rounds in which each client was selected, mean over finished seeds, or those begun."""  # (n,)
-        known = [run for run in self.done or self.runs if run.rounds]
-        mean: np.ndarray = np.mean([run.participation["selected"] / len(run.rounds) for run in known], axis=0)
+        known = [run for run in self.done or self.runs if run.lines]
+        mean: np.ndarray = np.mean([run.participation["selected"] / len(run.lines) for run in known], axis=0)
         return mean
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors.torch import load_file, save_file
@@ -67,6 +68,21 @@ def write(path: Path, content: bytes) -> None:
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
+    settle_folder(path.parent)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Let the block fill a folder that appears at `path` only when it is whole; one that is there is replaced."""
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".part") as beside:
+        made = Path(beside) / "new"
+        made.mkdir()
+        yield made
+        if path.exists():
+            os.replace(path, Path(beside) / "old")  # removed with the temporary folder
+        os.replace(made, path)
     settle_folder(path.parent)
 
 

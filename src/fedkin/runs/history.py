@@ -28,7 +28,7 @@ class History(Callback):
     def restore(self, stored: Run, spent: dict[str, float]) -> None:
         """Go on from what lies in the folder of a run, in which so many seconds were spent."""
         self.time, self.began = dict(spent), self.began - spent["total_s"]
-        self.lines, self.participation = stored.rounds, stored.participation
+        self.lines, self.participation = stored.lines, stored.participation
         if self.lines and statistics.is_scored(self.lines[-1]):
             self.measured = stored.measured
 

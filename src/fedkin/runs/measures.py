@@ -1,9 +1,9 @@
-"""What clients reached in a run: the part of `Run` that knows the metrics."""
+"""What clients reached in a run: the part of `Run` that knows the metrics and the predictions."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from fedkin import metrics
 from fedkin.errors import require
 from fedkin.runs import statistics
 from fedkin.runs.folder import RunFolder
+
+Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
 
 
 class Measures:
@@ -27,7 +29,11 @@ class Measures:
         raise NotImplementedError
 
     @property
-    def rounds(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    @property
+    def summary(self) -> dict[str, Any]:
         raise NotImplementedError
 
     @property
@@ -54,7 +60,7 @@ class Measures:
     @property
     def scored(self) -> list[dict[str, Any]]:
         """The rounds that were scored."""
-        return [line for line in self.rounds if statistics.is_scored(line)]
+        return [line for line in self.lines if statistics.is_scored(line)]
 
     def accuracy(self, kind: str) -> np.ndarray:
         """Return the accuracies of every client, a row for each scored round."""  # (scored rounds, n) float64
@@ -88,6 +94,35 @@ class Measures:
     def accuracies(self) -> dict[str, np.ndarray]:
         """The last accuracy of every client by kind; empty where the targets are numbers."""  # (n,) each
         return self.measured.get("accuracy", {})
+
+    @cached_property
+    def predictions(self) -> dict[str, np.ndarray] | None:
+        """What the final models say of the test samples; None where it was not kept, as in an older version.
+
+        A row for each test sample, client after client: "rows" (its place in the federation's samples), "client" and
+        "y", (R,) each; "post", the outputs of the client's personal model, and "global", those of the common model,
+        (R, outputs) each, where they were scored.
+        """
+        stored = self.files.predictions()
+        return None if stored is None else {name: value.numpy() for name, value in stored.items()}
+
+    def rounds_to(self, target: float, kind: str = "global", average: str = "micro") -> int | None:
+        """Return the first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
+        return statistics.rounds_to(target, statistics.every_round(self.lines, kind, average))
+
+    def cost_to(
+        self, target: float, kind: str = "global", average: str = "micro", unit: Unit = "uploads"
+    ) -> float | None:
+        """Return what was sent until the target was reached, with that round and what was sent before round 1.
+
+        The unit is models or bytes, up or down; or, as the papers count, one unit a client and round, however much the
+        client sent ("client_rounds").
+        """
+        names = ("uploads", "downloads", "bytes_up", "bytes_down")
+        require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")
+        each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.lines]
+        found = statistics.cost_to(target, statistics.every_round(self.lines, kind, average), each)
+        return None if found is None else found + self.summary["cost"][unit] - sum(each)
 
 
 def whole_rows(values: np.ndarray, n: int) -> np.ndarray:

@@ -29,22 +29,29 @@ class Doing:
 
 
 class Pulse:
-    """Passes on how far something is, but not more often than every so many seconds.
+    """Passes on how far a run of so many rounds is, but not more often than every so many seconds.
 
     It is called after every step of every chunk of clients, and so must cost next to nothing when it passes nothing on.
     """
 
     def __init__(
         self,
-        tell: Callable[[str, float, float], None],
+        heard: Callable[[Doing], None],
+        rounds: int,
         every: float = EVERY,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self.tell, self.every, self.clock = tell, every, clock
+        self.heard, self.rounds, self.every, self.clock = heard, rounds, every, clock
         self.next = clock() + every
+        self.at(0)
+
+    def at(self, round: int, phase: str = "") -> None:
+        """Note which round is played, and what for, where it is not for training: clients may train to be scored."""
+        self.round, self.phase = round, phase
 
     def __call__(self, what: str, done: float, of: float) -> None:
         now = self.clock()
         if now >= self.next:
             self.next = now + self.every
-            self.tell(what, done, of)
+            said = what if what.startswith(self.phase) else f"{self.phase}: {what}"
+            self.heard(Doing(self.round, self.rounds, said, done, of))

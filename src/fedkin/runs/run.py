@@ -1,32 +1,27 @@
-"""A run: what was asked of it, and what has come out of it so far. `fk.run` returns one, `fk.load_run` reads one."""
+"""A run: what was asked of it, and what has come out of it so far. `fk.run` returns one, `fk.load` reads one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import nn
 
-from fedkin import models
-from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.data import load
 from fedkin.data.federation import Federation
-from fedkin.errors import BadInput, require, unknown
+from fedkin.errors import require, unknown
 from fedkin.messages import Kin
-from fedkin.runs import statistics
+from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
-from fedkin.runs.folder import CommandFolder, RunFolder
+from fedkin.runs.folder import RunFolder
 from fedkin.runs.measures import Measures
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
 
 
 class Repetition(NamedTuple):
@@ -152,26 +147,26 @@ class Run(Measures):
         """What summary.json says of the whole run."""
         found = self.files.summary()
         counted = (
-            {"client_rounds": statistics.client_rounds(self.rounds)} if "client_rounds" not in found["cost"] else {}
+            {"client_rounds": statistics.client_rounds(self.lines)} if "client_rounds" not in found["cost"] else {}
         )
         found |= {"cost": counted | found["cost"]}  # older versions did not count client-rounds
         other = self.metric != found.get("metric", "accuracy")  # all metrics are there, and another one may decide now
-        return found | (statistics.decided(self.rounds, self.last(), self.metric) if other else {})
+        return found | (statistics.decided(self.lines, self.last(), self.metric) if other else {})
 
     @cached_property
-    def rounds(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[dict[str, Any]]:
         """What rounds.jsonl says: a dictionary for each round that was played."""
         return self.files.rounds() if self.files.has_rounds else []
 
     @property
     def reached(self) -> int:
         """The last round that was played; 0 before the first."""
-        return int(self.rounds[-1]["round"]) if self.rounds else 0
+        return int(self.lines[-1]["round"]) if self.lines else 0
 
     @cached_property
     def selected(self) -> list[np.ndarray]:
         """Who was selected, round by round."""
-        return statistics.by_round(self.rounds, self.files.selected())
+        return statistics.by_round(self.lines, self.files.selected())
 
     @cached_property
     def kept(self) -> list[np.ndarray] | None:
@@ -179,9 +174,9 @@ class Run(Measures):
 
         None where a version wrote the run that did not write this down.
         """
-        rounds, stored = self.rounds, self.files.kept()
-        found = None if stored is None else statistics.by_round(rounds, stored)
-        same = found is not None and [len(row) for row in found] == [line["selected"] for line in rounds]
+        lines, stored = self.lines, self.files.kept()
+        found = None if stored is None else statistics.by_round(lines, stored)
+        same = found is not None and [len(row) for row in found] == [line["selected"] for line in lines]
         return found if same else None
 
     @cached_property
@@ -209,24 +204,6 @@ class Run(Measures):
 
     # answers
 
-    def rounds_to(self, target: float, kind: str = "global", average: str = "micro") -> int | None:
-        """Return the first round at which the mean of five rounds is above the target; needs evaluate_every=1."""
-        return statistics.rounds_to(target, statistics.every_round(self.rounds, kind, average))
-
-    def cost_to(
-        self, target: float, kind: str = "global", average: str = "micro", unit: Unit = "uploads"
-    ) -> float | None:
-        """Return what was sent until the target was reached, with that round and what was sent before round 1.
-
-        The unit is models or bytes, up or down; or, as the papers count, one unit a client and round, however much the
-        client sent ("client_rounds").
-        """
-        names = ("uploads", "downloads", "bytes_up", "bytes_down")
-        require(unit in (*names, "client_rounds"), f"A cost's unit is client_rounds or one of {names}, not '{unit}'.")
-        each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.rounds]
-        found = statistics.cost_to(target, statistics.every_round(self.rounds, kind, average), each)
-        return None if found is None else found + self.summary["cost"][unit] - sum(each)
-
     def clients(self) -> pd.DataFrame:
         """Return a table with a row for each client.
 
@@ -247,52 +224,37 @@ class Run(Measures):
         }
         return pd.DataFrame(table | self.accuracies | others | self.participation | truth)
 
+    def rounds(self) -> pd.DataFrame:
+        """Return a table with a row for each round that was played. The column 'accuracy.post.macro' is what a line of
+        rounds.jsonl has there, and missing where the round was not scored."""
+        import pandas as pd
+
+        return pd.json_normalize(self.lines)
+
     @cached_property
     def models(self) -> dict[str, Model]:
-        """The final models: 'global', and 'personal' (stacked, a row for each client), where the method has them."""
-        parts = tree.nested(self.files.models())
-        return {kind: {name: torch.as_tensor(v) for name, v in model.items()} for kind, model in parts.items()}  # type: ignore[attr-defined]
+        """The final models: 'global' where the method has one, and 'personal' (stacked, a row for each client).
 
-    @cached_property
-    def predictions(self) -> dict[str, np.ndarray] | None:
-        """What the final models say of the test samples; None where it was not kept, as in an older version.
-
-        A row for each test sample, client after client: "rows" (its place in the federation's samples), "client" and
-        "y", (R,) each; "post", the outputs of the client's personal model, and "global", those of the common model,
-        (R, outputs) each, where they were scored.
+        Where clients hold no model of their own, 'personal' is the common model after a local pass of each client; it
+        is not stored where that would be many numbers, and `model` makes it again.
         """
-        stored = self.files.predictions()
-        return None if stored is None else {name: value.numpy() for name, value in stored.items()}
+        found: dict[str, Model] = {}
+        for path, value in self.files.models().items():
+            kind, _, name = path.partition("/")
+            found.setdefault(kind, {})[name] = value
+        return found
 
     def model(self, client: int | str | None = None, module: nn.Module | None = None) -> nn.Module:
-        """Return the personal model of a client, by number or name, or without a client the common model.
+        """Return the model by which a client is judged, by number or name, or without a client the common model.
 
-        A run of a module that was handed in needs that module again.
+        Where the method has one model for all, a client's model is the common one, fine-tuned for the client as in the
+        table. A run of a module that was handed in needs that module again.
         """
-        kind = "global" if client is None else "personal"
-        if kind not in self.models:
-            other = "no common model; name a client" if client is None else "one model for all; leave the client out"
-            raise BadInput(f"The method of {self.folder or self.name} has {other}.")
-        values = self.models[kind] if client is None else tree.row(self.models[kind], self.number(client))
-        made = self.network() if module is None else module
-        names = {name for name, _ in made.named_parameters()}
-        require(
-            set(values) <= names,
-            "This client is judged by two networks together, which is no single module; read .models instead.",
-        )
-        with torch.no_grad():
-            for name, parameter in made.named_parameters():
-                if name in values:
-                    parameter.copy_(values[name])
-        return made.eval()
+        return judged.model(self, client, module)
 
-    def network(self) -> nn.Module:
-        """Return the module of this experiment as it was before training."""
-        stored, resolved = self.experiment, self.experiment["resolved"]
-        given = stored["model"].startswith("given: ")
-        require(not given, "This run's module was handed to it; give model(..., module=).")
-        shape = tuple(resolved["shape"])
-        return models.build(stored["model"], shape, resolved["classes"], stored["seed"], resolved["vocabulary"])
+    def personal(self, client: int | str, module: nn.Module | None = None) -> Model:
+        """Return the numbers of the model by which a client is judged."""
+        return judged.personal(self, self.number(client), module)
 
     def number(self, client: int | str) -> int:
         """Return the number of a client that is given by number or name."""
@@ -303,16 +265,3 @@ class Run(Measures):
             return int(names.index(client))
         require(0 <= client < self.n, f"There is no client {client}; they are numbered from 0 to {self.n - 1}.")
         return client
-
-
-def load_run(folder: Path | str) -> Run:
-    """Read the one finished run in a folder: a run's own folder, or that of a command with one method and one seed."""
-    place = Path(folder)
-    found = CommandFolder(place).runs()
-    require(found, f"{place} is not a run of fedkin.")
-    several = ", ".join(str(one.path.relative_to(place)) for one in found[:6])
-    sentence = f"{place} holds {len(found)} runs; use fk.load_comparison, or load one of them: {several} ..."
-    require(len(found) == 1, sentence)
-    done = found[0].has_models and found[0].summarised
-    require(done, f"The run in {found[0].path} is not finished; go on with --resume.")
-    return Run(found[0].checked().path)

@@ -22,7 +22,7 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
-from fedkin.evaluate import personal_models, predictions, score_models, score_received
+from fedkin.evaluate import blocks, personal_models, predictions, score_models, score_received
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
@@ -34,7 +34,7 @@ from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History
 from fedkin.runs.imbalance import one_sided
-from fedkin.runs.pulse import Doing, Pulse
+from fedkin.runs.pulse import Pulse
 from fedkin.runs.recorder import Recorder, line
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
@@ -42,8 +42,8 @@ from fedkin.runs.setup import Setup, engine_of, set_up
 
 CHECKPOINT_SECONDS = 20.0
 PREDICTED = 2_000_000  # numbers up to which the predictions for the test samples are kept
-SCORING = "scoring: "  # in front of what is done for it: clients may train to be scored
 SNAPSHOTS = 100  # rounds of which pictures are kept
+STORED = 4_000_000  # numbers up to which fine-tuned models are stored when a run ends
 
 
 def run(
@@ -119,9 +119,8 @@ class Session:
         self.callbacks = Callbacks((self.history, *recorder, *callbacks))
         self.checkpoint_seconds = checkpoint_seconds
         self.next_checkpoint = time.monotonic() + checkpoint_seconds
-        self.playing, self.phase = 0, ""  # the round that is played, and what for, where it is not for training
-        self.engine.tell = Pulse(self.tell)
-        self.task = replace(self.task, tell=self.engine.tell)
+        self.pulse = self.engine.tell = Pulse(self.callbacks.working, self.task.rounds)
+        self.task = replace(self.task, tell=self.pulse)
         self.received: dict[str, Score] = {}  # of the round that is played, by kind
         self.received_seconds = 0.0  # what scoring them took
 
@@ -129,15 +128,15 @@ class Session:
         """Play the rounds that are left, write what came out, and return the run."""
         state = self.resumed() if resume else self.started()
         self.callbacks.begun(self.about)
-        self.playing = state.round + 1
+        self.pulse.at(state.round + 1)
         state = loop(self.method, self.task, self.engine, state, self)
-        self.playing, self.phase = state.round, "ending: "
+        self.pulse.at(state.round, "ending")
         finished = state.round >= self.task.rounds
         if self.recorder is not None:
             self.save(state)
         summary = self.history.summary(self.experiment, self.about, state.round, self.every, self.metric)
         models = self.final_models(state)
-        predicted = self.final_predictions(state) if finished else None
+        predicted = self.final_predictions(state, models) if finished else None
         if self.place is not None and finished:
             self.place.finish(tree.flat(models), predicted, summary)
         self.callbacks.ended(finished)
@@ -146,7 +145,7 @@ class Session:
             "about_clients": about_clients(self.federation) | {"names": list(self.federation.names)},
             "finished": finished,
             "summary": summary,
-            "rounds": self.history.lines,
+            "lines": self.history.lines,
             "measured": self.history.measured,
             "metric": self.metric,
             "participation": self.history.participation,
@@ -206,18 +205,15 @@ class Session:
 
     def sent(self, state: State, sent: Sent) -> None:
         if self.scores(state.round + 1) and "recv" in self.kinds:
-            start, self.phase = time.perf_counter(), SCORING
+            start = time.perf_counter()
+            self.pulse.at(state.round + 1, "scoring")
             self.received = score_received(self.method, self.task, self.engine, sent)
             self.received_seconds = time.perf_counter() - start
-            self.phase = ""
-
-    def tell(self, what: str, done: float, of: float) -> None:
-        """Tell the callbacks how far the round is."""
-        said = what if what.startswith(self.phase.strip(": ")) else self.phase + what
-        self.callbacks.working(Doing(self.playing, self.task.rounds, said, done, of))
+            self.pulse.at(state.round + 1)
 
     def played(self, state: State, log: Log) -> bool:
-        scores, self.phase = None, SCORING
+        scores = None
+        self.pulse.at(state.round, "scoring")
         if self.scores(state.round):
             with log.timed("evaluate_s"):
                 now = score_models(self.method, self.task, self.engine, state, self.kinds)
@@ -242,7 +238,7 @@ class Session:
         go_on = self.callbacks.recorded(record)
         if self.recorder is not None and time.monotonic() > self.next_checkpoint:
             self.save(state)
-        self.playing, self.phase = state.round + 1, ""
+        self.pulse.at(state.round + 1)
         return go_on
 
     def said(self, state: State, log: Log, scored: bool) -> dict[str, dict[str, Any]]:
@@ -276,19 +272,26 @@ class Session:
         self.callbacks.saved(state.round)
 
     def final_models(self, state: State) -> dict[str, Model]:
+        """Return the common model, and the model by which each client is judged.
+
+        Models that clients do not hold themselves, the common model after a local pass, are left out where they are
+        many numbers; `judged.again` makes them when they are asked for.
+        """
         common = self.method.collaborate.model(state.collaborate)
         final = {} if common is None else {"global": common}
-        if not self.method.finetunes:
-            everyone = torch.arange(self.task.n)
-            final["personal"] = personal_models(self.method, self.task, self.engine, state, everyone)
+        numbers = self.task.n * tree.size([self.task.model])[0]
+        if not self.method.finetunes or ("post" in self.kinds and numbers <= STORED):
+            each = [personal_models(self.method, self.task, self.engine, state, ids) for ids in blocks(self.task)]
+            final["personal"] = tree.joined(each)
         return final
 
-    def final_predictions(self, state: State) -> dict[str, Tensor] | None:
+    def final_predictions(self, state: State, models: dict[str, Model]) -> dict[str, Tensor] | None:
         """Return what the final models say of every client's test samples; None where that is too much to keep."""
         test = self.federation.test
         if not 0 < len(test.rows) * self.federation.classes <= PREDICTED:
             return None
-        said = predictions(self.method, self.task, self.engine, state, self.kinds)
+        personal = models.get("personal")
+        said = predictions(self.method, self.task, self.engine, state, self.kinds, personal)
         client = torch.arange(self.task.n).repeat_interleave(test.sizes)
         return {"rows": test.rows, "client": client, "y": self.federation.y[test.rows]} | said if said else None
 

@@ -37,6 +37,10 @@ class APFL(SGD):
         plain = self.momentum == 0 and self.weight_decay == 0
         require(plain, "APFL's client has no momentum and no weight decay; set both to 0.")
 
+    @property
+    def predicts_itself(self) -> bool:
+        return self.mix == "output"
+
     def slots(self, model: Model, own: bool) -> Message:
         like = next(iter(model.values()))
         alpha = torch.full((), self.alpha, dtype=like.dtype, device=like.device)
@@ -101,7 +105,7 @@ class APFL(SGD):
         return {f"own/{k}": x for k, x in v.items()} | {f"common/{k}": x for k, x in w.items()} | {"alpha": alpha}
 
     def predicted(self, personal: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
-        if self.mix == "parameter":
+        if not self.predicts_itself:
             return logits(personal, batch)
         part = lambda start: {k.removeprefix(start): x for k, x in personal.items() if k.startswith(start)}  # noqa: E731
         alpha = personal["alpha"]

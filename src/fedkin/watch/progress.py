@@ -84,7 +84,7 @@ def progress_of(place: CommandFolder, named: Sequence[tuple[str, Run]], now: flo
 
 def run_progress(method: str, run: Run, now: float) -> RunProgress:
     folder = run.files
-    played = run.rounds if run.begun else []
+    played = run.lines if run.begun else []
     state: State = "waiting"
     if run.begun and run.finished:
         state = "finished"

@@ -92,7 +92,7 @@ def test_curves_are_means_over_seeds_within_their_band(read: Any, trio: Study) -
     data = read(trio).figures["curves"]["data"]
     traces = [t for t in data if t["meta"] == "global/micro" and t["legendgroup"] == "fedavg"]
     low, high, line = traces
-    runs = [run.rounds for run in trio.entries["fedavg"].runs]
+    runs = [run.lines for run in trio.entries["fedavg"].runs]
     values = np.array([[r["accuracy"]["global"]["micro"] for r in run if "accuracy" in r] for run in runs]) * 100
     assert line["x"] == [2, 4]
     np.testing.assert_allclose(line["y"], values.mean(0))

@@ -61,7 +61,7 @@ def filtering_of(run: Run, clients: Participation) -> Filtering | None:
     """None if every update counted and no filter gave a divergence."""
     found = {r: scaled(values.astype(float)) for r, values in run.marks("keep", "divergence").items()}
     known = {r: values for r, values in found.items() if np.isfinite(values).any()}
-    quality = {line["round"]: line["filter"] for line in run.rounds if line.get("filter")}
+    quality = {line["round"]: line["filter"] for line in run.lines if line.get("filter")}
     return Filtering(clients, known, quality) if known or clients.left_out.any() else None
 
 

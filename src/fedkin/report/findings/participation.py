@@ -103,6 +103,6 @@ def mean_of(values: np.ndarray, axis: int | None = None) -> np.ndarray:
 def participation_of(run: Run) -> Participation:
     """Return who took part in which round of a run. `kept` is None where the method sends nothing, or where an older
     version wrote the run and did not write it down."""
-    sends = any(line["replied"] for line in run.rounds)
+    sends = any(line["replied"] for line in run.lines)
     about = run.about_clients
     return Participation(about["names"], about.get("irrelevant"), run.selected, run.kept if sends else None)

@@ -48,11 +48,11 @@ def row(site: dict[str, Any], found: dict[str, Any], span: float) -> str:
     metric, known = found["metric"], site["gain"] is not None
     percent = metrics.METRICS[metric].percent
     place = ORDER.index(site["verdict"])
-    looks = f' <b class="suspect">looks {escape(site["looks"])}</b>' if site["looks"] else ""
+    looks = f' <span class="suspect">looks {escape(site["looks"])}</span>' if site["looks"] else ""
     method = title(site["method"]) if site["method"] else "-"
     alone = f' title="against {escape(title(site["against"]))}"' if site["against"] else ""
     cells = [
-        f'<td class="said"><b class="verdict-{place}">{escape(site["verdict"])}</b>{looks}</td>',
+        f'<td class="said"><span class="verdict-{place}">{escape(site["verdict"])}</span>{looks}</td>',
         f'<td class="said"{alone}>{escape(method)}</td>',
         f"<td>{escape(number(site['gain'], percent, True)) if known else '-'}</td>",
         f"<td>{drawn(site, metric, span) if known else '-'}</td>",

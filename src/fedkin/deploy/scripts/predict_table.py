@@ -1,0 +1,58 @@
+"""Predicts the rows of a table, with torch and pandas only: python predict.py rows.csv [predictions.csv]"""
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+HERE = Path(__file__).resolve().parent
+HOW = json.loads((HERE / "preparation.json").read_text(encoding="utf-8"))  # how a row becomes a sample
+FITTED = next(iter(HOW["sites"].values()), HOW.get("all"))  # the numbers of this site
+
+
+def values(rows: pd.DataFrame, feature: dict[str, str]) -> pd.Series:
+    """The values of one feature, missing where they are missing."""
+    text = rows[feature["column"]].str.strip()
+    text = text.mask(text.str.lower().isin(HOW["missing"]))
+    if feature["is"] == "missing":
+        first = next(one for one in HOW["features"] if one["column"] == feature["column"])
+        return (values(rows, first) if first["is"] in ("number", "date") else text).isna()
+    if feature["is"] == "number":
+        number = pd.to_numeric(text.str.lower().replace(HOW["booleans"]), errors="coerce").astype(float)
+        return number.mask(number.abs() == float("inf"))
+    if feature["is"] == "date":
+        date = pd.to_datetime(text, format=feature["format"], errors="coerce", utc=True)
+        return (date - pd.Timestamp("1970-01-01", tz="UTC")) / pd.Timedelta(days=1)
+    return text == feature["value"] if feature["is"] == "category" else text.notna() & ~text.isin(feature["values"])
+
+
+def predictions(rows: pd.DataFrame) -> pd.DataFrame:
+    """What the network says of rows whose values are text: the class and its probabilities, or the value."""
+    lacking = {feature["column"] for feature in HOW["features"]} - set(rows.columns)
+    if lacking:
+        sys.exit(f"The table lacks the column {', '.join(sorted(lacking))}.")
+    columns = {str(i): values(rows, feature).astype(float) for i, feature in enumerate(HOW["features"])}
+    x = pd.DataFrame(columns, index=rows.index).to_numpy()
+    fill, shift, scale = (torch.tensor(FITTED[name], dtype=torch.float64) for name in ("fill", "shift", "scale"))
+    known = torch.from_numpy(x.copy())
+    x = ((torch.where(known.isnan(), fill, known) - shift) / scale).float()
+    network = torch.export.load(HERE / "network.pt2").module()
+    with torch.no_grad():
+        out = network(x).double()
+    number = pd.Series(range(1, len(rows) + 1), name="row")
+    if HOW["task"] == "regress":
+        value = out[:, 0] * FITTED["target_scale"] + FITTED["target_shift"]
+        return pd.DataFrame({"row": number, "prediction": value.numpy()})
+    names = {"row": number, "prediction": [HOW["labels"][i] for i in out.argmax(1)]}
+    chance = {f"probability {label}": out.softmax(1)[:, i].numpy() for i, label in enumerate(HOW["labels"])}
+    return pd.DataFrame(names | chance)
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    first = path.read_text(encoding="utf-8-sig").partition("\n")[0]
+    table = pd.read_csv(path, sep=max(",;\t|", key=first.count), dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    table.columns = table.columns.str.strip()
+    predictions(table).to_csv(sys.argv[2] if len(sys.argv) > 2 else sys.stdout, index=False)
