@@ -35,7 +35,7 @@ from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History
 from fedkin.runs.imbalance import one_sided
 from fedkin.runs.pulse import Pulse
-from fedkin.runs.recorder import Recorder, line
+from fedkin.runs.recorder import Recorder, in_order, line
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
@@ -294,9 +294,3 @@ class Session:
         said = predictions(self.method, self.task, self.engine, state, self.kinds, personal)
         client = torch.arange(self.task.n).repeat_interleave(test.sizes)
         return {"rows": test.rows, "client": client, "y": self.federation.y[test.rows]} | said if said else None
-
-
-def in_order(scores: dict[str, Score]) -> dict[str, Score]:
-    """Return the scores in the order of the record: `recv` and `global` of each split first, then the others."""
-    first = [kind + suffix for suffix in ("", "/validation") for kind in ("recv", "global")]
-    return {kind: scores[kind] for kind in [*first, *scores] if kind in scores}
