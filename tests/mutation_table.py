@@ -187,22 +187,22 @@ RUNS = [
     Mutation("irrelevant-gain", "np.where(irrelevant, np.nan, gained)", "gained", "runs -k gain"),
     Mutation(
         "gain-of-another-seed",
-        "gain(run, runs[LOCAL][seed])",
-        "gain(run, next(iter(runs[LOCAL].values())))",
+        "gain(run, runs[local][key])",
+        "gain(run, next(iter(runs[local].values())))",
         "comparison -k gains",
     ),
     Mutation(
         "seeds-in-one-folder",
-        'method / f"seed-{seed}")',
-        'method / "seed-0")',
+        'f"seed-{seed}" if split is None',
+        '"seed-0" if split is None',
         "command comparison -k writes or gains",
     ),
     Mutation("settings-of-others", "if only_fitting and not has(part, path):", "if False:", "command -k settings"),
     Mutation(
         "local-of-another",
-        "[alone(first), *followed]",
-        "[alone(methods[-1]), *followed]",
-        "command -k training",
+        "(-budgets[train], train != local().train, repr(train))",
+        "0",
+        "comparison/test_budgets.py",
     ),
     Mutation("verdict-ignores-seeds", "p < LEVEL and len(set(signs.tolist())) == 1", "p < LEVEL", VERDICT),
     Mutation("verdict-reversed", '"better" if signs[0] > 0', '"better" if signs[0] < 0', VERDICT),
@@ -279,55 +279,4 @@ METRICS = [
     ),
 ]
 
-BOOTSTRAP = "answers/test_bootstrap.py"
-AUDIT = "answers/test_audit.py"
-
-ANSWERS = [
-    Mutation(
-        "choice-not-simultaneous",
-        "(np.abs(deviation[:, varied]) / error[varied]).max(1)",
-        "(np.abs(deviation[:, varied]) / error[varied])[:, 0]",
-        BOOTSTRAP,
-    ),
-    Mutation("rows-counted-by-split", "alone - together", "0 * alone", BOOTSTRAP),
-    Mutation("splits-not-drawn", "np.maximum(0.0, variance - by_rows)", "0.0 * variance", BOOTSTRAP),
-    Mutation("few-rows-no-floor", "2 / (rows + 2) ** 2 if percent", "0.0 if percent", BOOTSTRAP),
-    Mutation("split-ignored", 'f"split {number}" if number else "split"', '"split"', "comparison/test_splits.py"),
-    Mutation("join-when-unclear", "if gain.low > 0:", "if gain.gain > 0:", "answers/test_site.py"),
-    Mutation(
-        "weak-local-flatters",
-        "key=lambda name: reached[name]",
-        "key=lambda name: gains[name].gain",
-        "answers/test_site.py",
-    ),
-    Mutation("kin-is-oneself", "np.fill_diagonal(mean, 0.0)", "pass", "answers/test_kin.py"),
-    Mutation("own-vote", "trusted & (np.arange(federation.n) != site)", "trusted", AUDIT),
-    Mutation("unsure-is-wrong", "+ 2 * np.nan_to_num(found.error)", "", AUDIT),
-    Mutation("minority-is-right", "if middle < AGREED:", "if False:", AUDIT),
-    Mutation("filters-alone-accuse", "if CROSSED in out and len(out) > 1:", "if len(out) > 2:", AUDIT),
-    Mutation("one-local-for-all", "if local.train == budget]", "if local.name == LOCAL]", "comparison/test_budgets.py"),
-    Mutation("judged-by-post", "self.lam == 0 and not self.restart", "False", "answers/test_answer.py"),
-    Mutation("diagonal-as-neighbour", "(above - m) // 2", "above // 2", "collaborate -k neighbours or meet"),
-]
-
-DEPLOY = [
-    Mutation("model-of-another", "tree.row(models, client - int(ids[0]))", "tree.row(models, 0)", "runs -k made_again"),
-    Mutation(
-        "kin-by-test-rows",
-        'loss = engine.score(tried, ids, "train", part)',
-        'loss = engine.score(tried, ids, "test", part)',
-        "deploy -k kin",
-    ),
-    Mutation("fitted-on-test-rows", "fit_site(how, encoded[train])", "fit_site(how, encoded)", "deploy -k prepared"),
-    Mutation(
-        "export-of-all-sites",
-        '{"sites": {client: how["sites"][client]}}',
-        '{"sites": how["sites"]}',
-        "deploy -k other_sites",
-    ),
-    Mutation(
-        "luckiest-seed", "key=lambda run: (run.method, run.seed", "key=lambda run: (run.method, -run.seed", "deploy"
-    ),
-]
-
-MUTATIONS = [*PARTS, *ENGINES, *RUNS, *METRICS, *ANSWERS, *DEPLOY]
+MUTATIONS = [*PARTS, *ENGINES, *RUNS, *METRICS]

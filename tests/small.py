@@ -27,7 +27,7 @@ from fedkin.messages import Reply, Sent, Task
 from fedkin.parts import Method, Train
 from fedkin.report.study import Study
 from fedkin.round import State
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.verdict import gain
 from fedkin.select import Uniform
 

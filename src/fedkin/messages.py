@@ -16,11 +16,32 @@ from torch import Tensor
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 
-__all__ = ["NEIGHBOUR", "Batch", "Kin", "Message", "Model", "Objective", "Reply", "Sent", "Slot", "Task", "Work"]
+__all__ = [
+    "NEIGHBOUR",
+    "Batch",
+    "Kin",
+    "Message",
+    "Model",
+    "Objective",
+    "Reply",
+    "Sent",
+    "Slot",
+    "Task",
+    "Tell",
+    "Work",
+    "nobody",
+]
 
 NEIGHBOUR = 1e-3  # the weight from which another client counts as a neighbour
 
 Slot = dict[str, Any]  # what a part remembers: nested dictionaries of tensors, so that a checkpoint can hold it exactly
+
+
+Tell = Callable[[str, float, float], None]  # (what is being done, how much of it is done, of how much)
+
+
+def nobody(what: str, done: float, of: float) -> None:
+    """Tell nobody how far something is."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +61,7 @@ class Task:
         None  # (n,) bool: who is irrelevant, only in a method that needs to know (`Needs.truth`)
     )
     seed: int = 0  # the seed of selection, keep and batches
+    tell: Tell = nobody  # whom a part tells how far it is whose work may take seconds; it may be told often
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedkin import metrics
-from fedkin.answers.bootstrap import Gain, gains, replicates
+from fedkin.answers.bootstrap import Gain, counts, drawn_again, gains, replicates
 from fedkin.answers.held_out import HeldOut
 from tests.answers.simulated import against, site, true_gain
 
@@ -67,6 +67,20 @@ def test_splits_that_differ_by_more_than_their_rows_widen_the_interval() -> None
         for one in (calm, replace(calm, outputs=wild))
     )
     assert second.half > 1.5 * first.half
+
+
+def test_splits_that_differ_by_their_rows_only_add_little() -> None:
+    """The noise of the rows is in the replicates already; drawing the splits must not add it again."""
+    rng, added, plain = np.random.default_rng(0), [], []
+    for _ in range(20):
+        gained = rng.normal(0, 1, 120)  # of each row, whatever the split
+        at = [rng.permutation(120)[:30] for _ in range(10)]
+        found = np.array([[gained[rows].mean() for rows in at]])  # (1, splits)
+        weights = counts(120, 400, rng)
+        again = np.stack([(weights[:, r] @ gained[r]) / weights[:, r].sum(1) for r in at], 1)[:, None]  # (b, 1, splits)
+        added.append(drawn_again(found, again, rng).std())
+        plain.append(found.std(ddof=1) / np.sqrt(10))
+    assert np.mean(added) < 0.6 * np.mean(plain)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy", "log_loss"])

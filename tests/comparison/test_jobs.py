@@ -28,7 +28,7 @@ from fedkin.comparison import plan as plans
 from fedkin.comparison.plan import Loaded, Plan, Planned, runs_for, settled, stored_plan
 from fedkin.comparison.sequence import play_in_sequence
 from fedkin.runs import setup
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
 

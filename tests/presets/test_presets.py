@@ -21,7 +21,7 @@ from fedkin.presets.outcome import outcome
 from fedkin.report.formats import percent
 from fedkin.report.preset_tables import when_reached
 from fedkin.runs import statistics
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.run import Run
 from fedkin.select.schedule import cost, scheduled
 

@@ -35,5 +35,5 @@ def test_the_scripts_can_be_read() -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    checked = f"new Function({json.dumps(scripts.script(['figures', 'rounds', 'kin']))})"
+    checked = f"new Function({json.dumps(scripts.script(['figures', 'sites', 'rounds', 'kin']))})"
     subprocess.run([node, "-"], input=checked, capture_output=True, text=True, check=True, timeout=60)

@@ -220,6 +220,7 @@ def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:
     html = page(studied(tmp_path))
     assert "R2 over the rounds" in html
     assert "All metrics" in html
+    assert "in the target&#x27;s own unit" in html
     assert "ccuracy after" not in html
     assert str(terminal.comparison_table(found.summary).title).startswith("R2 after")
     assert terminal.accuracy_table(found.methods["fedavg"]).title is not None

@@ -1,12 +1,15 @@
-"""Saved models come back as the modules that were scored."""
+"""Saved models come back as the modules that were scored; a run at work is read as far as it is whole."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import fedkin as fk
+from fedkin.runs.folder import RunFolder
 
 
 def accuracy(module: torch.nn.Module, fed: fk.Federation, client: int) -> float:
@@ -95,3 +98,36 @@ def test_what_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     with pytest.raises(fk.BadInput, match="handed to it"):
         fk.load_run(tmp_path / "three").model(0)
     assert isinstance(fk.load_run(tmp_path / "three").model(0, module), torch.nn.Module)
+
+
+def test_a_run_at_work_is_read_whole(tmp_path: Path) -> None:
+    """A reader finds files of two rounds: the values of the newer one are there, in part, and its line is not."""
+    experiment = fk.Experiment(fk.methods.fedavg(count=3), fk.Data("synthetic", clients=5), rounds=3, evaluate_every=1)
+    fk.run(experiment, tmp_path)
+    whole = fk.Run(tmp_path)
+    known = whole.accuracies["post"], whole.participation["selected"], len(whole.accuracy("post"))
+    for name, more in (("accuracy-post.bin", 8 * 5 + 3), ("selected.bin", 7), ("kept.bin", 7), ("rounds.jsonl", 9)):
+        with open(tmp_path / name, "ab") as file:
+            file.write(b"7" * more)
+    found = fk.Run(tmp_path)
+    np.testing.assert_array_equal(found.accuracies["post"], known[0])
+    np.testing.assert_array_equal(found.participation["selected"], known[1])
+    assert len(found.accuracy("post")) == known[2] == 3
+
+
+@pytest.mark.parametrize("values", ["selected", "kept"])
+def test_rounds_are_read_before_what_belongs_to_them(
+    values: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values are written before the line of their round, so that they must be read after it."""
+    experiment = fk.Experiment(fk.methods.fedavg(count=3), fk.Data("synthetic", clients=5), rounds=2, evaluate_every=1)
+    fk.run(experiment, tmp_path)
+    order: list[str] = []
+
+    def heard(name: str, real: Any) -> Any:
+        return lambda folder: (order.append(name), real(folder))[1]
+
+    for name in ("rounds", values):
+        monkeypatch.setattr(RunFolder, name, heard(name, getattr(RunFolder, name)))
+    getattr(fk.Run(tmp_path), values)
+    assert order == ["rounds", values]

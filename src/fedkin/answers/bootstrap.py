@@ -20,6 +20,7 @@ LEVEL = 0.95  # of the intervals: all methods of a site are covered together in 
 NORMAL = 1.959964  # the normal quantile of that level, two-sided
 REPLICATES = 2000
 FEWEST = 400  # replicates, however many sites there are
+FEW_SPLITS = 2.2  # times that deviations of splits are widened at most, as for three of them
 WORK = 5e9  # replicates times distinct rows times runs that all sites together may take: a few seconds
 
 
@@ -91,6 +92,8 @@ def drawn_again(found: np.ndarray, again: np.ndarray, generator: np.random.Gener
     number). Gains differ between splits also because other rows are tested. The replicates of rows have that noise
     already, so only what splits differ beyond it is added: all else would count it twice.
     """  # (b, methods)
+    from scipy import stats
+
     count, number = len(again), found.shape[1]
     if number == 1:
         return np.zeros((count, len(found)))
@@ -102,7 +105,8 @@ def drawn_again(found: np.ndarray, again: np.ndarray, generator: np.random.Gener
     beyond = np.maximum(0.0, variance - by_rows)
     factor = np.sqrt(np.divide(beyond, variance, out=np.zeros_like(variance), where=variance > 0))
     weights = generator.multinomial(number, np.full(number, 1 / number), count) - 1.0
-    weights *= float(np.sqrt(number / (number - 1)))  # a plain draw has too little variance for two or three
+    weights *= float(np.sqrt(number / (number - 1)))  # a plain draw has too little variance for two or three ...
+    weights *= min(FEW_SPLITS, float(stats.t.ppf((1 + LEVEL) / 2, number - 1)) / NORMAL)  # ... and it is a guess then
     drawn: np.ndarray = weights @ found.T / number * factor
     return drawn
 

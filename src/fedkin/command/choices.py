@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fedkin.command.alive import alive
 from fedkin.command.app import app, data_app
 from fedkin.command.columns import print_columns
 from fedkin.command.explanations import explain_method, explain_part
@@ -66,12 +67,14 @@ def data_show(
     from fedkin.data.division import table
     from fedkin.data.prepare import TOLD
 
-    federation = load(Data(name=name, **options.of_data()))
+    with alive(f"Loading {name}"):
+        federation = load(Data(name=name, **options.of_data()))
     print_columns(federation, Console())
     said = [note for note in federation.notes if not note.startswith(TOLD)]  # the table of columns has said it
     for line in [*said, *table(federation)]:
         print(line)
     word = "-".join(w for w in (Path(name).stem if "/" in name else name, options.partition, options.irrelevant) if w)
     path = out or Path("".join(c if c.isalnum() or c in ".-" else "-" for c in word) + ".svg")
-    picture.draw(federation, path)
+    with alive("Drawing the picture"):
+        picture.draw(federation, path)
     print(f"Picture: {path}")

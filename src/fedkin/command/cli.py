@@ -9,7 +9,16 @@ import sys
 import click
 from rich.console import Console
 
-from fedkin.command import choices, export, join, page, play, predict, what_if  # noqa: F401  each enters its commands
+from fedkin.command import (  # noqa: F401  each enters its commands
+    choices,
+    export,
+    join,
+    page,
+    play,
+    predict,
+    watch,
+    what_if,
+)
 from fedkin.command.app import Unfinished, app
 from fedkin.errors import BadInput
 from fedkin.runs import files

@@ -117,6 +117,7 @@ class PlayOptions:
     export_clients: Annotated[
         list[str] | None, option("Write every client's gains to this file: .csv, .tex or .md; may be repeated, or a,b.")
     ] = None
+    watch: Annotated[bool, option("Show the runs on a local page while they are played.", "--watch")] = False
     as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
         False
     )

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fedkin.command.alive import alive
 from fedkin.command.app import app
 from fedkin.comparison.exports import checked_path
 from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.errors import require
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 
 
 def write_report(folder: Path, screen: Console) -> Path | None:
@@ -23,7 +24,8 @@ def write_report(folder: Path, screen: Console) -> Path | None:
         hint = f"For a report with pictures: pip install 'fedkin[report]', then: fedkin report {folder}"
         screen.print(hint, markup=False, highlight=False, soft_wrap=True)
         return None
-    return write(folder)
+    with alive("Writing the report"):
+        return write(folder)
 
 
 def table_paths(texts: list[str] | None) -> list[Path]:

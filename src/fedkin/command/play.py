@@ -14,6 +14,7 @@ from rich.console import Console
 
 from fedkin import presets
 from fedkin.answers.sentences import lines
+from fedkin.command.alive import alive
 from fedkin.command.app import Unfinished, app
 from fedkin.command.columns import print_columns
 from fedkin.command.lists import WIDTH, list_presets
@@ -21,6 +22,7 @@ from fedkin.command.options import PlayOptions, PresetOptions, RunOptions, share
 from fedkin.command.page import table_paths, write_report, write_tables
 from fedkin.command.progress import Progress
 from fedkin.command.read import fresh_folder, read_experiments, read_jobs, read_seeds
+from fedkin.command.watch import beside
 from fedkin.comparison.compare import carry_out, plan_for
 from fedkin.comparison.experiment_files import as_file
 from fedkin.comparison.jobs import Killed
@@ -31,9 +33,9 @@ from fedkin.errors import BadInput, require, unknown
 from fedkin.methods import METHODS
 from fedkin.report import terminal
 from fedkin.runs.callback import Callbacks
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.experiment_file import write_file
-from fedkin.runs.folder import CommandFolder
 from fedkin.track import TRACKERS, MLflow, TensorBoard, Tracker, WandB
 
 Target = Annotated[
@@ -44,6 +46,7 @@ Target = Annotated[
         "With --resume the folder of a run.",
     ),
 ]
+PREPARING = "Loading the data and checking the plan"
 PresetName = Annotated[str, typer.Argument(metavar="PRESET|list", help="A preset, or 'list'.")]
 Targets = Annotated[
     list[str],
@@ -126,7 +129,9 @@ def preset(name: PresetName, options: PresetOptions) -> None:
     jobs = read_jobs(options.jobs or "auto", len(experiments) * len(seeds), experiments[0].device)
     loaded = Loaded()
     folder = options.out or Path("runs") / name
-    carry(plan_for(experiments, seeds, folder, loaded, options.resume, jobs, name), loaded, options)
+    with alive(PREPARING):
+        plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, name)
+    carry(plan, loaded, options)
 
 
 def saved(experiments: list[Experiment], seeds: list[int], options: RunOptions) -> bool:
@@ -147,7 +152,8 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
     check_outputs(options)
     loaded = Loaded()
-    plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, splits=splits)
+    with alive(PREPARING):
+        plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, splits=splits)
     print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
     carry(plan, loaded, options)
 
@@ -175,24 +181,28 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
     trackers = trackers_for(options.track, plan.folder.path)
     tables, clients = table_paths(options.export), table_paths(options.export_clients)
     go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
-    with Progress(screen, plan.runs) as progress:
-        try:
-            found = carry_out(
-                plan,
-                loaded,
-                resume=options.resume,
-                watching=lambda *one: Callbacks((progress.watching(*one), told(trackers)(*one))),
-                warn=progress.warn,
-                stopping=lambda: progress.stopping,
-                telling=progress.telling,
-            )
-        except Killed as error:
-            raise Unfinished(f"{error} {go_on}") from None
-    if found is None:
-        screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
-        raise typer.Exit(130)
-    show(found, options.as_json, screen)
-    write_tables(found, tables, clients, screen)
+    progress = Progress(screen, plan.runs)
+    with beside(options.watch, plan.folder.path, progress.doing, screen) as end_page:
+        with progress:
+            try:
+                found = carry_out(
+                    plan,
+                    loaded,
+                    resume=options.resume,
+                    watching=lambda *one: Callbacks((progress.watching(*one), told(trackers)(*one))),
+                    warn=progress.warn,
+                    stopping=lambda: progress.stopping,
+                    telling=progress.telling,
+                )
+            except Killed as error:
+                raise Unfinished(f"{error} {go_on}") from None
+        if found is None:
+            end_page(f"Stopped and saved; this page no longer changes. {go_on}")
+            screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
+            raise typer.Exit(130)
+        page = show(found, options.as_json, screen)
+        end_page(f"This page no longer changes; {f'the report is {page}' if page else 'its run is over'}.")
+        write_tables(found, tables, clients, screen)
 
 
 def check_outputs(options: PlayOptions) -> None:
@@ -217,8 +227,8 @@ def trackers_for(names: list[str] | None, folder: Path) -> list[Tracker]:
     return found
 
 
-def show(found: Comparison, as_json: bool, screen: Console) -> None:
-    """Print the table or the JSON summary, and write the page."""
+def show(found: Comparison, as_json: bool, screen: Console) -> Path | None:
+    """Print the table or the JSON summary, and write the page; returns its path."""
     if as_json:
         sys.stdout.write(json.dumps(found.summary, indent=2) + "\n")
     else:
@@ -232,3 +242,4 @@ def show(found: Comparison, as_json: bool, screen: Console) -> None:
     page = write_report(found.folder, screen)
     end = f", its report is {page}" if page else ""
     screen.print(f"The run is in {found.folder}{end}", highlight=False, soft_wrap=True)
+    return page

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import signal
 import time
+from threading import Event, Thread
 from types import FrameType, TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from fedkin.comparison.plan import Planned
 from fedkin.metrics import METRICS, default
 from fedkin.runs.callback import Callback, Record
+from fedkin.runs.pulse import Doing
 
 QUIET_SECONDS = 5.0  # between two plain lines of a run, at least ...
 LINES = 0.05  # ... and this part of its time
+SILENCE = 30.0  # seconds after which a plain line says what is being done, if nothing else was said
 
 
 class Progress:
@@ -25,11 +28,15 @@ class Progress:
     def __init__(self, screen: Console, runs: list[Planned]):
         self.screen, self.runs, self.stopping = screen, runs, False
         self.said: set[str] = set()
+        self.playing: dict[str, RunProgress] = {}  # by name
+        self.heard = time.monotonic()  # when the last line was printed
+        self.over = Event()
         self.asides: dict[str, tuple[float, TaskID | None]] = {}
         self.whole: TaskID | None = None
         self.bar = Bar(
+            SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TextColumn("{task.fields[seen]}"),
             TimeRemainingColumn(),
@@ -42,7 +49,9 @@ class Progress:
             self.before: Any = signal.signal(signal.SIGINT, self.interrupted)
         except ValueError:  # not the main thread
             self.before = None
-        if self.screen.is_terminal:
+        if not self.screen.is_terminal:
+            Thread(target=self.beats, daemon=True).start()
+        else:
             self.bar.start()
             if len(self.runs) > 1:
                 rounds = [one.experiment.rounds for one in self.runs]
@@ -53,6 +62,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.over.set()
         if self.screen.is_terminal:
             self.bar.stop()
         if self.before is not None:
@@ -71,6 +81,7 @@ class Progress:
             self.screen.print(sentence, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
     def say(self, words: str) -> None:
+        self.heard = time.monotonic()
         self.screen.print(words, highlight=False, markup=False, soft_wrap=True)
 
     def telling(self, what: str, done: int, of: int) -> None:
@@ -88,7 +99,25 @@ class Progress:
 
     def watching(self, planned: Planned, number: int, of: int) -> RunProgress:
         """Return a callback that shows one run."""
-        return RunProgress(self, planned, number, of)
+        self.playing[planned.name] = RunProgress(self, planned, number, of)
+        return self.playing[planned.name]
+
+    def doing(self) -> dict[str, str]:
+        """Return what the runs that are played are doing within their rounds, by name, where it takes long enough."""
+        return {name: str(run.doing) for name, run in list(self.playing.items()) if run.doing is not None}
+
+    def beats(self) -> None:
+        """Look every second whether nothing was said for long; for where no bar moves."""
+        while not self.over.wait(1.0):
+            self.beat(time.monotonic())
+
+    def beat(self, now: float) -> None:
+        """Say what is being done if nothing was said for long."""
+        if now - self.heard >= SILENCE:
+            doing = self.doing()
+            for name, run in list(self.playing.items()):
+                self.say(f"{run.title}: {doing.get(name, 'preparing' if not run.first else 'at work')}")
+            self.heard = now
 
 
 class RunProgress(Callback):
@@ -102,16 +131,24 @@ class RunProgress(Callback):
             self.bar = progress.bar.add_task(self.title, total=planned.experiment.rounds, seen="")
         self.metric = planned.experiment.metric
         self.scores = ""
+        self.doing: Doing | None = None
         self.start = self.shown = self.began = time.monotonic()
         self.clients = self.first = self.before = 0
 
+    def working(self, doing: Doing) -> None:
+        self.doing = doing
+        if self.bar is not None:
+            self.progress.bar.update(self.bar, seen=f"{doing.far} {self.scores}".strip())
+
     def recorded(self, record: Record) -> bool:
         now, progress = time.monotonic(), self.progress
+        self.doing = None
         self.scores = headline(record, self.metric) or self.scores
         if record.dropped:
             lost = f"{len(record.dropped)} uploads were not finite and count for nothing."
             progress.warn(f"{self.name}, round {record.round}: {lost}")
-        words = f"{self.scores} {self.speed(record, now):,.0f} clients/s"
+        speed = self.speed(record, now)
+        words = f"{self.scores} {speed:,.{0 if speed >= 10 else 2}f} clients/s".strip()
         if self.bar is not None:
             progress.bar.update(self.bar, completed=record.round, seen=words)
         if progress.whole is not None:
@@ -120,6 +157,7 @@ class RunProgress(Callback):
         left = (now - self.began) / max(1, record.round - self.first) * (record.rounds - record.round)
         said = f"{self.title}: round {record.round}/{record.rounds} {words}"
         if record.round == record.rounds:
+            progress.playing.pop(self.name, None)
             if self.bar is not None:
                 progress.bar.remove_task(self.bar)
             progress.say(f"{said}, {now - self.start:.1f} s")

@@ -22,7 +22,7 @@ from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.comparison.what_if import Effect, effects, first_run, without
 from fedkin.methods.titles import title
 from fedkin.metrics import METRICS
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished comparison.")]
 Without = Annotated[

@@ -36,8 +36,8 @@ from fedkin.presets import PRESETS
 from fedkin.presets.outcome import outcome
 from fedkin.runs import files
 from fedkin.runs.callback import Callback
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.experiment import Experiment
-from fedkin.runs.folder import CommandFolder
 from fedkin.runs.imbalance import one_sided
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run

@@ -25,9 +25,10 @@ from fedkin.comparison.plan import Loaded, Planned
 from fedkin.comparison.sequence import Watching, nobody, play_in_sequence
 from fedkin.data import Data
 from fedkin.runs.callback import Callback, Record
+from fedkin.runs.pulse import Doing
 
 GLANCE = 0.1  # seconds between two looks whether to stop
-TOLD = ("begun", "recorded", "saved", "ended")  # the functions of a callback
+TOLD = ("begun", "working", "recorded", "saved", "ended")  # the functions of a callback
 STOP = None  # sent instead of a run: finish the round, save, and end
 
 
@@ -241,6 +242,9 @@ class Sender(Callback):
 
     def begun(self, experiment: dict[str, Any]) -> None:
         self.line.send(("begun", experiment))
+
+    def working(self, doing: Doing) -> None:
+        self.line.send(("working", doing))
 
     def recorded(self, record: Record) -> bool:
         self.line.send(("recorded", record.brief()))

@@ -15,8 +15,9 @@ from fedkin.errors import require
 from fedkin.methods.local import alone, local, matched
 from fedkin.parts import Method, Train
 from fedkin.round import begin
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.experiment import Experiment
-from fedkin.runs.folder import CommandFolder, RunFolder
+from fedkin.runs.folder import RunFolder
 from fedkin.runs.resume import check_rounds, check_same
 from fedkin.runs.run import Run
 from fedkin.runs.setup import cores, set_up

@@ -17,7 +17,7 @@ from fedkin.errors import BadInput, require
 from fedkin.evaluate import KINDS
 from fedkin.metrics import named
 from fedkin.runs import files, several, statistics
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.run import Repetition, Run
 from fedkin.runs.verdict import LOCAL, gain
 

@@ -11,7 +11,7 @@ import numpy as np
 from fedkin import metrics
 from fedkin.answers.site import ALONE, JOIN
 from fedkin.errors import BadInput, require, unknown
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.run import Run
 from fedkin.runs.several import finished_runs
 

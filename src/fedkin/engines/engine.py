@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
-from fedkin.messages import Message, Model, Reply, Sent
+from fedkin.messages import Message, Model, Reply, Sent, Tell
 from fedkin.parts import Train
 
 Split = Literal["train", "test", "validation"]  # the parts of a client's own samples
@@ -46,6 +46,7 @@ class Engine(Protocol):
     splits: tuple[Split, ...]  # which splits the clients have samples in
     has_common_test: bool  # whether there is a test set that belongs to no client
     irrelevant: Tensor | None  # (n,) bool: which clients are irrelevant, where that is known; for the record only
+    tell: Tell  # whom the engine tells how far it is while clients train and are scored; it is told often
 
     def prepare(self, part: Train) -> tuple[int, int]:
         """Let every client send what `part.prepare` says, once, before round 1.

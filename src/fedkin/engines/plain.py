@@ -8,7 +8,7 @@ from torch import Tensor
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.batching import Pass
-from fedkin.engines.simulation import Simulation
+from fedkin.engines.simulation import Simulation, Tick
 from fedkin.messages import Work
 from fedkin.parts import Train
 
@@ -21,12 +21,12 @@ class Plain(Simulation):
     """Trains one client after another."""
 
     def local_pass(
-        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
+        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int, tick: Tick
     ) -> tuple[Message, Message]:
         found = []
         for i, client in enumerate(work.ids.tolist()):
             try:
-                found.append(self.train_one(part, row_of(sent, got, i), mine, work, round, i))
+                found.append(self.train_one(part, row_of(sent, got, i), mine, work, round, i, tick))
             except Exception as error:
                 name = self.federation.clients[client] if self.federation.clients else client
                 where = f"client {name}, round {round}, part {type(part).__name__}"
@@ -35,7 +35,7 @@ class Plain(Simulation):
         return stacked(slots), stacked(uploads)
 
     def train_one(
-        self, part: Train, sent: Message | None, mine: Message, work: Pass, round: int, i: int
+        self, part: Train, sent: Message | None, mine: Message, work: Pass, round: int, i: int, tick: Tick
     ) -> tuple[Message, Message]:
         """Train the i-th client of a chunk and return its private slots and its upload."""
         own = tree.each(lambda stack: tree.row(stack, i), mine)
@@ -46,6 +46,7 @@ class Plain(Simulation):
             numbers = range(first, first + part.batches_per_step)
             some = [self.batching.batch(work, number, slice(i, i + 1), self.network, part) for number in numbers]
             carry = part.step(carry, tuple(tree.row(batch, 0) for batch in some), self.network, rate)
+            tick((i + (step + 1) / steps) / len(work.ids))
         size = float(self.batching.sizes[int(work.ids[i])])
         did = Work(*(torch.tensor(value, dtype=self.dtype) for value in (size, float(steps), rate)))
         return part.end(carry, sent, own, did)

@@ -17,6 +17,7 @@ from fedkin.data.federation import Index
 from fedkin.engines.batching import picked
 from fedkin.engines.engine import Score
 from fedkin.engines.network import Network
+from fedkin.messages import Tell, nobody
 from fedkin.parts import Train
 
 Logits = Callable[[Model, Batch], Tensor]
@@ -39,11 +40,11 @@ class Scoring:
     """Scores models of one network on the samples (x, y).
 
     `scale` (n,) says what 1 in y is worth at each client in the target's own unit. With `measure` all metrics of the
-    task are computed, else only how many are right, and the loss.
+    task are computed, else only how many are right, and the loss. `tell` is told how far it is.
     """
 
-    def __init__(self, network: Network, x: Tensor, y: Tensor, scale: Tensor | None = None):
-        self.network, self.x, self.y, self.device = network, x, y, x.device
+    def __init__(self, network: Network, x: Tensor, y: Tensor, scale: Tensor | None = None, tell: Tell = nobody):
+        self.network, self.x, self.y, self.device, self.tell = network, x, y, x.device, tell
         self.scale, self.task = scale, "regress" if y.is_floating_point() else "classify"
 
     # each client's own model
@@ -84,6 +85,7 @@ class Scoring:
         if part is not None and part.predicts_itself:
             logits = vmap(lambda model, batch: part.predicted(model, batch, self.network.logits))
         sizes, sample = index.sizes[ids], self.network.footprint
+        done, total = 0, int(sizes.sum())
         for at in similar(sizes, sample, tree.size([self.network.model])[1]):
             models, blocks = tree.rows(stacked, at.to(self.device)), []
             for columns in torch.arange(int(sizes[at[0]])).split(max(1, HELD // (len(at) * sample))):
@@ -92,6 +94,8 @@ class Scoring:
                 rows = index.rows[places].to(self.device)
                 out = logits(models, {"x": picked(self.x, rows)})
                 blocks.append(Block(columns, live, picked(self.y, rows).cpu(), out.cpu()))
+                done += int(live.sum())
+                self.tell("scoring samples", done, total)
             yield at, blocks
 
     # one model
@@ -130,8 +134,11 @@ class Scoring:
     @torch.no_grad()
     def looked(self, model: Model, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the outputs for these samples and their labels, as many at a time as can be held."""
+        done = 0
         for some in rows.split(max(1, HELD // self.network.footprint)):
             at = some.to(self.device)
+            done += len(some)
+            self.tell("scoring samples", done, len(rows))
             yield self.network.logits(model, {"x": picked(self.x, at)}).cpu(), picked(self.y, at).cpu()
 
     def unknown(self, m: int) -> dict[str, Tensor]:

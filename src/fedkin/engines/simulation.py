@@ -6,6 +6,7 @@ A subclass says how one chunk of clients trains (`local_pass`) and which models 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from fedkin.engines.batching import Batching, Pass
 from fedkin.engines.engine import Score, Split
 from fedkin.engines.network import Network, StackedObjective
 from fedkin.engines.scoring import Scoring
-from fedkin.messages import Batch, Message, Model, Reply, Sent, Task
+from fedkin.messages import Batch, Message, Model, Reply, Sent, Task, Tell, nobody
 from fedkin.parts import Train
+
+Tick = Callable[[float], None]
 
 
 class Simulation:
@@ -45,7 +48,9 @@ class Simulation:
         self.batching = Batching(federation, dtype, self.device, seed, balanced)
         made = module if isinstance(module, Network) else network_of(federation, module, train, dtype, self.device)
         self.network: Network = made
-        self.scoring = Scoring(self.network, self.batching.x, self.batching.y, federation.target_scale)
+        self.tell: Tell = nobody
+        samples, scale = (self.batching.x, self.batching.y), federation.target_scale
+        self.scoring = Scoring(self.network, *samples, scale, lambda *far: self.tell(*far))
         self.stacked_objective = StackedObjective(self.network)
         self.chunk = chunk or self.default_chunk(self.network)
         self.slots = Slots(train.slots(self.network.model, own), federation.n, budget, scratch)
@@ -82,13 +87,19 @@ class Simulation:
         keep: bool = True,
     ) -> Reply:
         uploads = ids if uploads is None else uploads
-        replies, broken = [], []
+        replies, broken, done = [], [], 0
+
+        def tick(share: float) -> None:
+            """Tell how far the clients are, of whose chunk this share is done."""
+            self.tell("training clients", done + share * len(chosen), len(ids))
+
         for chosen in self.batching.chunks(part, ids, self.chunk):
             mine = self.slots.read(chosen)
             got = torch.isin(chosen, sent.ids)
             message = self.message(sent, chosen[got])
             work = self.batching.planned(part, round, chosen)
-            after, upload = self.local_pass(part, message, got, mine, work, round)
+            after, upload = self.local_pass(part, message, got, mine, work, round, tick)
+            done += len(chosen)
             if keep and after:
                 good = torch.stack([tree.finite(model) for model in after.values()]).all(0).cpu()
                 self.slots.write(chosen[good], tree.each(lambda model, good=good: tree.rows(model, good), after))
@@ -127,11 +138,12 @@ class Simulation:
         return report
 
     def local_pass(
-        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
+        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int, tick: Tick
     ) -> tuple[Message, Message]:
         """Train one chunk and return its private slots and its uploads, stacked.
 
-        `sent` has a row for each client of the mask `got`; the others train without being sent anything.
+        `sent` has a row for each client of the mask `got`; the others train without being sent anything. `tick` is
+        called after every step, with the share of the chunk's steps that are done.
         """
         raise TypeError(f"{type(self).__name__} does not say how clients train")
 
@@ -146,6 +158,7 @@ class Simulation:
             batch = self.batching.samples(self.batching.planned(part, round, chosen), 0, slice(None))
             mine = self.slots.read(chosen)
             found.append((chosen, self.chunk_personal(part, self.message(sent, chosen[got]), got, mine, batch)))
+            self.tell("making personal models", sum(len(some) for some, _ in found), len(ids))
         order = torch.cat([chosen for chosen, _ in found]).argsort()
         return tree.rows(tree.joined([models for _, models in found]), order)
 

@@ -19,7 +19,7 @@ from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.batching import Pass
 from fedkin.engines.network import Network
-from fedkin.engines.simulation import Simulation
+from fedkin.engines.simulation import Simulation, Tick
 from fedkin.messages import Work
 from fedkin.parts import Train
 from fedkin.training import Descent
@@ -43,11 +43,12 @@ class Stacked(Simulation):
         return max(10, min(most, numbers // network.parameters))
 
     def local_pass(
-        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int
+        self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int, tick: Tick
     ) -> tuple[Message, Message]:
         begun: Message = grouped(part.begin, sent, got, mine)
         carry = tree.each(lambda model: tree.mapped(torch.clone, model), begun)  # begin may hand back what it was sent
         steps, rate = work.steps, part.rate(round)
+        taken, total = 0, max(1, int(steps.sum()))
         done: list[Message] = []
         for first, last, live in segments(steps.tolist()):
             width = len(next(iter(next(iter(carry.values())).values())))
@@ -60,6 +61,8 @@ class Stacked(Simulation):
                     for b in range(part.batches_per_step)
                 )
                 carry = self.stepped(part, carry, some, rate)
+                taken += live
+                tick(taken / total)
         carry = {name: tree.joined([message[name] for message in (carry, *reversed(done))]) for name in carry}
         sizes = torch.from_numpy(self.batching.sizes[work.ids.numpy()])
         did = (sizes, torch.from_numpy(steps), torch.full((len(sizes),), rate, dtype=torch.float64))

@@ -17,6 +17,7 @@ from torch.func import grad, vmap
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
+from fedkin.messages import Tell, nobody
 
 HELD = 2**30  # about how many bytes the clients that are inverted at once may take
 TIMES = 10  # measured: inverting takes 7 to 13 times what one backward pass needs and gives
@@ -66,7 +67,14 @@ def mismatch(logits: Logits, model: Model, x: Tensor, y: Tensor, target: Model) 
 
 
 def inverted(
-    logits: Logits, model: Model, target: Model, start: Tensor, y: Tensor, iterations: int, rate: float
+    logits: Logits,
+    model: Model,
+    target: Model,
+    start: Tensor,
+    y: Tensor,
+    iterations: int,
+    rate: float,
+    tell: Tell = nobody,
 ) -> Tensor:
     """The dummy data of every client after `iterations` steps of Adam on J from the same start."""  # (m, k, ...)
     m = len(next(iter(target.values())))
@@ -75,7 +83,12 @@ def inverted(
     found = []
     for at in torch.arange(m).split(max(1, HELD // each)):
         chunk = slice(int(at[0]), int(at[-1]) + 1)
-        found.append(descended(logits, tree.rows(model, chunk), tree.rows(target, chunk), start, y, iterations, rate))
+
+        def tick(share: float, at: Tensor = at) -> None:
+            tell("inverting updates", int(at[0]) + share * len(at), m)
+
+        some = tree.rows(model, chunk), tree.rows(target, chunk)
+        found.append(descended(logits, *some, start, y, iterations, rate, tick))
     return torch.cat(found)
 
 
@@ -96,9 +109,16 @@ def recorded(logits: Logits, like: Model, x: Tensor, y: Tensor) -> int:
 
 @torch.no_grad()
 def descended(
-    logits: Logits, model: Model, target: Model, start: Tensor, y: Tensor, iterations: int, rate: float
+    logits: Logits,
+    model: Model,
+    target: Model,
+    start: Tensor,
+    y: Tensor,
+    iterations: int,
+    rate: float,
+    tick: Callable[[float], None],
 ) -> Tensor:
-    """As `inverted`, for clients that fit into memory at once."""
+    """As `inverted`, for clients that fit into memory at once. `tick` gets the share of steps that are done."""
     shared = all(
         value.stride(0) == 0 for value in model.values()
     )  # all clients were sent one model, which need not be copied
@@ -116,4 +136,5 @@ def descended(
         square.mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
         size = (square / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
         x.addcdiv_(mean, size, value=-rate / (1 - BETAS[0] ** step))
+        tick(step / iterations)
     return x

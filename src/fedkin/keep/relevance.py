@@ -90,7 +90,7 @@ class Relevance(Majority):
         assert task.logits is not None
         target = self.targets(before, reply, round)
         y = balanced(task.classes, self.samples).to(slot["start"].device)
-        dummies = inverted(task.logits, before, target, slot["start"], y, self.iterations, self.rate)
+        dummies = inverted(task.logits, before, target, slot["start"], y, self.iterations, self.rate, task.tell)
         changed = dummies - slot["start"]  # z_i
         return summed(wasserstein(changed.reshape(len(changed), task.classes, self.samples, -1)))
 

@@ -30,7 +30,7 @@ from fedkin.report.sections.who_learns_from_whom import who_learns_from_whom
 from fedkin.report.sections.who_was_selected import who_was_selected
 from fedkin.report.sections.whose_updates_counted import whose_updates_counted
 from fedkin.report.study import Study, studied
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 
 SECTIONS = (
     header,
@@ -57,24 +57,36 @@ def write(folder: Path) -> Path:
 
 
 def page(study: Study) -> str:
-    found = [section for section in (make(study) for make in SECTIONS) if section]
+    found = list(sections(study).values())
     stores = merged(found)
+    main = "".join(section.html for section in found)
+    texts = "".join(store(name, texts) for name, texts in stores.items())
+    return shell(f"{study.name}: fedkin report", POLICY, scripts.style(), main, texts, scripts.script(list(stores)))
+
+
+def sections(study: Study) -> dict[str, Section]:
+    """The sections that have something to show, by the names of the functions that make them."""
+    return {make.__name__: section for make in SECTIONS if (section := make(study))}
+
+
+def shell(title: str, policy: str, style: str, main: str, stores: str, script: str) -> str:
+    """A page that is whole in itself, with plotly.js in it."""
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{escape(study.name)}: fedkin report</title>
-<style>{scripts.style()}</style>
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{escape(title)}</title>
+<style>{style}</style>
 </head>
 <body>
 <main>
-{"".join(section.html for section in found)}
+{main}
 </main>
-{"".join(store(name, texts) for name, texts in stores.items())}<script>{get_plotlyjs()}</script>
-<script>{scripts.script(list(stores))}</script>
+{stores}<script>{get_plotlyjs()}</script>
+<script>{script}</script>
 </body>
 </html>
 """

@@ -28,7 +28,7 @@ def script(stores: list[str]) -> str:
     if "kin" in stores:
         text += constants({"NAMED": NAMED, **{name: even_scale(tones) for name, tones in SCALES.items()}})
         text += asset("who_learns_from_whom_cells.js") + asset("who_learns_from_whom.js")
-    return text
+    return text + "drawn(document.body);\n"
 
 
 def constants(values: dict[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from fedkin.errors import require
 from fedkin.evaluate import KINDS
 from fedkin.metrics import METRICS, Metric
 from fedkin.report.findings.participation import Participation, participation_of
-from fedkin.runs.folder import CommandFolder
+from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.run import Run
 from fedkin.runs.statistics import deciding, in_line, merged
 from fedkin.runs.verdict import LOCAL, gain, is_local
@@ -27,6 +28,7 @@ class Entry:
 
     name: str
     runs: tuple[Run, ...]
+    live: bool = False  # whether the runs are looked at while they are played
 
     @cached_property
     def done(self) -> list[Run]:
@@ -38,9 +40,16 @@ class Entry:
         return merged([run.summary for run in self.done]) if self.done else None
 
     @property
+    def pictured(self) -> list[Run]:
+        """The seeds that have played a round, as they are asked for pictures of single rounds: live, those at work
+        first, so that the pictures show what happens now."""
+        played = [run for run in self.runs if run.lines]
+        return sorted(played, key=lambda run: run.finished) if self.live else played
+
+    @property
     def drawn(self) -> Run | None:
-        """The first seed that has played a round: pictures of single rounds show this one."""
-        return next((run for run in self.runs if run.lines), None)
+        """The seed that pictures of single rounds show; None before the first round."""
+        return next(iter(self.pictured), None)
 
     def scores(self, kind: str, average: str) -> Values:
         """The metric that decides by round, of the finished seeds or, if there are none, of those begun. A round that
@@ -76,6 +85,7 @@ class Study:
 
     folder: Path
     entries: dict[str, Entry]
+    live: bool = False  # whether the page is made again and again while runs are played, and so must be small
 
     @property
     def name(self) -> str:
@@ -198,18 +208,23 @@ class Study:
         return {name: gains for name, gains in result.items() if not np.isnan(gains).all()}
 
 
-def studied(folder: Path) -> Study:
-    """Return the study of a folder. Runs that its plan names and that have not begun are in it too."""
+def studied(folder: Path, read: Callable[..., Run] = Run, live: bool = False) -> Study:
+    """Return the study of a folder. Runs that its plan names and that have not begun are in it too.
+
+    `read` makes a run of its folder, the rounds asked for and its seed; whoever looks often may hand over one that
+    remembers runs.
+    """
     place = CommandFolder(folder)
     begun = place.runs()
     require(begun, f"{folder} is not a run of fedkin, or its first run has not begun; there is nothing to report.")
     if begun[0].path != folder and place.has_plan:
         planned = place.planned()
         runs = [
-            (e["method"]["name"], Run(run.path, e["rounds"], e["seed"], metric=e.get("metric"))) for e, run in planned
+            (e["method"]["name"], read(run.path, e["rounds"], e["seed"], metric=e.get("metric"))) for e, run in planned
         ]
     else:
-        runs = [(run.method, run) for run in (Run(one.path) for one in begun)]
+        runs = [(run.method, run) for run in (read(one.path) for one in begun)]
         runs.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))
     names = dict.fromkeys(name for name, _ in runs)
-    return Study(folder, {name: Entry(name, tuple(run for other, run in runs if other == name)) for name in names})
+    entries = {name: Entry(name, tuple(run for other, run in runs if other == name), live) for name in names}
+    return Study(folder, entries, live)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedkin.engines.engine import Score
 from fedkin.messages import Kin
+from fedkin.runs.pulse import Doing
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ class Callback:
     def begun(self, experiment: dict[str, Any]) -> None:
         """Called before the first round that is played now, with what experiment.json says."""
 
+    def working(self, doing: Doing) -> None:
+        """Called while a round is played, about twice a second, with how far it is; never in a round that is quick."""
+
     def recorded(self, record: Record) -> bool | None:
         """Called after every round, when it was scored and recorded. False asks the run to stop after this round."""
         return None
@@ -83,6 +87,10 @@ class Callbacks(Callback):
     def begun(self, experiment: dict[str, Any]) -> None:
         for callback in self.each:
             callback.begun(experiment)
+
+    def working(self, doing: Doing) -> None:
+        for callback in self.each:
+            callback.working(doing)
 
     def recorded(self, record: Record) -> bool:
         answers = [callback.recorded(record) for callback in self.each]

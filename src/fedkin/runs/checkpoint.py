@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from fedkin.core import tree
 from fedkin.core.tree import Message
 from fedkin.errors import BadInput
@@ -62,3 +64,8 @@ def ordered(value: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     if set(value) == set(names):
         return {name: value[name] for name in names}
     return {key: ordered(inner, names) if isinstance(inner, dict) else inner for key, inner in value.items()}
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """Return nested dictionaries of tensors on another device."""
+    return {k: moved(v, device) for k, v in value.items()} if isinstance(value, dict) else value.to(device)

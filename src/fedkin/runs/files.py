@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -15,9 +16,10 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from fedkin.errors import BadInput
+from fedkin.errors import BadInput, require
 
 LOCK = ".lock"
+TRIES = 5  # at a lock that is taken
 
 
 class Damaged(Exception):
@@ -31,12 +33,16 @@ def locked(folder: Path) -> Iterator[None]:
     The system frees the lock when the process ends, however that happens; the empty file stays.
     """
     with open(folder / LOCK, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BadInput(f"Another command is at work in {folder}; wait until it is done, or stop it.") from None
-        except OSError:
-            pass  # a file system without locks
+        for tries in range(TRIES, 0, -1):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:  # by another command, or for a moment by somebody who asks `in_use`
+                sentence = f"Another command is at work in {folder}; wait until it is done, or stop it."
+                require(tries > 1, sentence)
+                time.sleep(0.02)
+            except OSError:
+                break  # a file system without locks
         yield
 
 
@@ -49,6 +55,18 @@ def make_folder(path: Path) -> None:
         raise BadInput(f"The folder {path} cannot be made: {error.strerror}; choose another --out.") from error
     if not made:
         raise BadInput(f"Nothing can be written to {path}; choose another --out.")
+
+
+def in_use(folder: Path) -> bool:
+    """Whether a command is at work in this folder. It looks only, and writes nothing."""
+    try:
+        with open(folder / LOCK, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no such file, or a file system without locks
+        return False
+    return False
 
 
 def write(path: Path, content: bytes) -> None:

@@ -70,7 +70,8 @@ class Measures:
         """Return a metric of every client, a row for each scored round."""  # (scored rounds, n) float64
         label = metrics.named(metric).label
         require(self.files.has_values(metric, kind), f"This run has no {label} of the kind '{kind}' of every client.")
-        return self.files.values(metric, kind).reshape(-1, self.n)
+        scored = sum(kind in statistics.in_line(line, metric) for line in self.scored)
+        return whole_rows(self.files.values(metric, kind), self.n)[:scored]  # a run at work, or killed, may have more
 
     @cached_property
     def measured(self) -> dict[str, dict[str, np.ndarray]]:
@@ -122,3 +123,8 @@ class Measures:
         each = [float(line["replied" if unit == "client_rounds" else unit]) for line in self.lines]
         found = statistics.cost_to(target, statistics.every_round(self.lines, kind, average), each)
         return None if found is None else found + self.summary["cost"][unit] - sum(each)
+
+
+def whole_rows(values: np.ndarray, n: int) -> np.ndarray:
+    """Return an array as rows of n values, without a last row that is only written in part."""  # (rows, n)
+    return values[: len(values) // n * n].reshape(-1, n)

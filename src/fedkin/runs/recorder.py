@@ -104,3 +104,9 @@ def averages(score: Score, metric: str = "accuracy") -> dict[str, float | None]:
     right = score.correct.sum() if metric == "accuracy" else (values[have] * count).sum()
     found = {"macro": float(values[have].mean()), "micro": float(right / count.sum())}
     return {name: value if isfinite(value) else None for name, value in found.items()}
+
+
+def in_order(scores: dict[str, Score]) -> dict[str, Score]:
+    """Return the scores in the order of the record: `recv` and `global` of each split first, then the others."""
+    first = [kind + suffix for suffix in ("", "/validation") for kind in ("recv", "global")]
+    return {kind: scores[kind] for kind in [*first, *scores] if kind in scores}

@@ -166,7 +166,7 @@ class Run(Measures):
     @cached_property
     def selected(self) -> list[np.ndarray]:
         """Who was selected, round by round."""
-        return self.by_round(self.files.selected())
+        return statistics.by_round(self.lines, self.files.selected())
 
     @cached_property
     def kept(self) -> list[np.ndarray] | None:
@@ -174,15 +174,10 @@ class Run(Measures):
 
         None where a version wrote the run that did not write this down.
         """
-        stored = self.files.kept()
-        found = None if stored is None else self.by_round(stored)
-        same = found is not None and [len(row) for row in found] == [line["selected"] for line in self.lines]
+        lines, stored = self.lines, self.files.kept()
+        found = None if stored is None else statistics.by_round(lines, stored)
+        same = found is not None and [len(row) for row in found] == [line["selected"] for line in lines]
         return found if same else None
-
-    def by_round(self, values: np.ndarray) -> list[np.ndarray]:
-        """Cut an array of one value for each selected client into rounds."""
-        ends = np.cumsum([line["selected"] for line in self.lines], dtype=int)
-        return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []  # a killed run may have written more
 
     @cached_property
     def participation(self) -> dict[str, np.ndarray]:

@@ -28,13 +28,14 @@ from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
 from fedkin.runs import diagnostics, files
 from fedkin.runs.callback import Callback, Callbacks, Record
-from fedkin.runs.checkpoint import SLOTS, load_checkpoint, save_checkpoint
+from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoint
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History
 from fedkin.runs.imbalance import one_sided
-from fedkin.runs.recorder import Recorder, line
+from fedkin.runs.pulse import Pulse
+from fedkin.runs.recorder import Recorder, in_order, line
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
@@ -120,6 +121,8 @@ class Session:
         self.callbacks = Callbacks((self.history, *recorder, *callbacks))
         self.checkpoint_seconds = checkpoint_seconds
         self.next_checkpoint = time.monotonic() + checkpoint_seconds
+        self.pulse = self.engine.tell = Pulse(self.callbacks.working, self.task.rounds)
+        self.task = replace(self.task, tell=self.pulse)
         self.received: dict[str, Score] = {}  # of the round that is played, by kind
         self.received_seconds = 0.0  # what scoring them took
 
@@ -127,7 +130,9 @@ class Session:
         """Play the rounds that are left, write what came out, and return the run."""
         state = self.resumed() if resume else self.started()
         self.callbacks.begun(self.about)
+        self.pulse.at(state.round + 1)
         state = loop(self.method, self.task, self.engine, state, self)
+        self.pulse.at(state.round, "ending")
         finished = state.round >= self.task.rounds
         if self.recorder is not None:
             self.save(state)
@@ -203,11 +208,14 @@ class Session:
     def sent(self, state: State, sent: Sent) -> None:
         if self.scores(state.round + 1) and "recv" in self.kinds:
             start = time.perf_counter()
+            self.pulse.at(state.round + 1, "scoring")
             self.received = score_received(self.method, self.task, self.engine, sent)
             self.received_seconds = time.perf_counter() - start
+            self.pulse.at(state.round + 1)
 
     def played(self, state: State, log: Log) -> bool:
         scores = None
+        self.pulse.at(state.round, "scoring")
         if self.scores(state.round):
             with log.timed("evaluate_s"):
                 now = score_models(self.method, self.task, self.engine, state, self.kinds)
@@ -232,6 +240,7 @@ class Session:
         go_on = self.callbacks.recorded(record)
         if self.recorder is not None and time.monotonic() > self.next_checkpoint:
             self.save(state)
+        self.pulse.at(state.round + 1)
         return go_on
 
     def said(self, state: State, log: Log, scored: bool) -> dict[str, dict[str, Any]]:
@@ -287,14 +296,3 @@ class Session:
         said = predictions(self.method, self.task, self.engine, state, self.kinds, personal)
         client = torch.arange(self.task.n).repeat_interleave(test.sizes)
         return {"rows": test.rows, "client": client, "y": self.federation.y[test.rows]} | said if said else None
-
-
-def in_order(scores: dict[str, Score]) -> dict[str, Score]:
-    """Return the scores in the order of the record: `recv` and `global` of each split first, then the others."""
-    first = [kind + suffix for suffix in ("", "/validation") for kind in ("recv", "global")]
-    return {kind: scores[kind] for kind in [*first, *scores] if kind in scores}
-
-
-def moved(value: Any, device: torch.device) -> Any:
-    """Return nested dictionaries of tensors on another device."""
-    return {k: moved(v, device) for k, v in value.items()} if isinstance(value, dict) else value.to(device)

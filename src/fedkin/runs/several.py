@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from fedkin.errors import require
 from fedkin.runs import statistics
-from fedkin.runs.folder import CommandFolder, RunFolder
+from fedkin.runs.command_folder import CommandFolder
+from fedkin.runs.folder import RunFolder
 from fedkin.runs.run import Run
 
 if TYPE_CHECKING:

@@ -245,6 +245,15 @@ def add_participation(counts: dict[str, np.ndarray], ids: np.ndarray, kept: np.n
     counts["left_out"][ids[kept == 0]] += 1
 
 
+def by_round(rounds: list[dict[str, Any]], values: np.ndarray) -> list[np.ndarray]:
+    """Cut an array of one value for each selected client into rounds. A run at work, or killed, may have more values.
+
+    Read the rounds before the values: a run writes them last, so that the values of every line are there.
+    """
+    ends = np.cumsum([line["selected"] for line in rounds], dtype=int)
+    return np.split(values[: ends[-1]], ends[:-1]) if len(ends) else []
+
+
 def participation(n: int, ids: list[np.ndarray], kept: list[np.ndarray] | None) -> dict[str, np.ndarray]:
     """Count all rounds of a run: who was selected in each, and how far each update counted, where that is known."""
     found = no_participation(n)

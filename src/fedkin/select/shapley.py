@@ -14,7 +14,7 @@ from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.errors import BadInput
 from fedkin.fields import Count, Positive, Share
-from fedkin.messages import Reply, Sent, Slot, Task
+from fedkin.messages import Reply, Sent, Slot, Task, Tell, nobody
 from fedkin.parts import Select
 from fedkin.select.draw import drawn
 from fedkin.select.schedule import ClientFraction, whole
@@ -78,7 +78,7 @@ class Shapley(Select):
             return known[coalition]
 
         orders = [torch.randperm(len(reply.ids), generator=gen).tolist() for _ in range(self.permutations)]
-        s = torch.tensor(shapley(value, orders), dtype=torch.float64)
+        s = torch.tensor(shapley(value, orders, task.tell), dtype=torch.float64)
         phi = slot["phi"]
         return {"phi": phi.index_copy(0, reply.ids, self.alpha * phi[reply.ids] + self.beta * s)}
 
@@ -86,10 +86,11 @@ class Shapley(Select):
         return {"score": slot["phi"]}
 
 
-def shapley(value: Callable[[frozenset[int]], float], orders: list[list[int]]) -> list[float]:
+def shapley(value: Callable[[frozenset[int]], float], orders: list[list[int]], tell: Tell = nobody) -> list[float]:
     """The mean marginal gain of each player over these orders. Over all orders it is the player's Shapley value."""
     total = [0.0] * len(orders[0])
-    for order in orders:
+    for number, order in enumerate(orders):
+        tell("valuing clients in random orders", number, len(orders))
         joined: frozenset[int] = frozenset()
         for player in order:
             larger = joined | {player}

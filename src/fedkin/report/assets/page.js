@@ -1,35 +1,58 @@
-const figures = JSON.parse(document.getElementById("figures").textContent);
+const stores = {figures: {}};
+for (const element of document.querySelectorAll('script[type="application/json"]'))
+  stores[element.id] = JSON.parse(element.textContent);
+const drawers = []; // each draws what it has to draw inside of an element
+const drawn = root => { for (const draw of drawers) draw(root); };
 const styled = () => getComputedStyle(document.documentElement);
-const axes = ["xaxis", "yaxis"];
 function colours() {
   const style = styled(), of = name => style.getPropertyValue(name).trim();
   const found = {"font.color": of("--soft"), "font.family": style.fontFamily, "hoverlabel.bgcolor": of("--card"),
     "hoverlabel.bordercolor": of("--line"), "hoverlabel.font.color": of("--ink"),
     "modebar.bgcolor": "rgba(0,0,0,0)", "modebar.color": of("--soft"), "modebar.activecolor": of("--ink")};
-  for (const axis of axes) Object.assign(found, {[axis + ".gridcolor"]: of("--line"),
+  for (const axis of ["xaxis", "yaxis"]) Object.assign(found, {[axis + ".gridcolor"]: of("--line"),
     [axis + ".linecolor"]: of("--line"), [axis + ".zerolinecolor"]: of("--soft")});
   return found;
 }
 function coloured(layout) {
+  const made = {uirevision: "kept", ...structuredClone(layout)}; // what a reader zoomed or hid stays so when redrawn
   for (const [path, value] of Object.entries(colours())) {
     const words = path.split("."), last = words.pop();
-    words.reduce((inner, word) => inner[word] ??= {}, layout)[last] = value;
+    words.reduce((inner, word) => inner[word] ??= {}, made)[last] = value;
   }
-  return layout;
+  return made;
 }
 const settings = {responsive: true, displaylogo: false, modeBarButtons: [["toImage"]]};
-for (const [id, figure] of Object.entries(figures))
-  Plotly.newPlot(id, figure.data, coloured(figure.layout), settings);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  for (const id of Object.keys(figures)) Plotly.relayout(id, colours());
-});
 const clipped = name => name.length > 14 && !name.includes("&") ? name.slice(0, 13) + "…" : name;
 const chosen = name => document.querySelector(`input[name="${name}"]:checked`)?.value;
-for (const input of document.querySelectorAll('input[name="kind"], input[name="average"]'))
-  input.addEventListener("change", () => {
-    const key = chosen("kind") + "/" + chosen("average");
-    Plotly.restyle("curves", {visible: figures.curves.data.map(trace => trace.meta === key)});
-    Plotly.relayout("curves", {"xaxis.autorange": true, "yaxis.autorange": true});
-  });
-for (const input of document.querySelectorAll('input[name="statistic"]'))
-  input.addEventListener("change", () => document.getElementById("comparison").dataset.shows = input.value);
+const asked = () => chosen("kind") + "/" + chosen("average"); // which lines of the curves the reader wants to see
+const visible = trace => trace.meta === undefined ? trace : {...trace, visible: trace.meta === asked()};
+// A long name of a method in lines that fit onto a phone: it is broken after a comma or an at.
+function wrapped(name) {
+  const lines = [];
+  for (const part of name.split(/(?<=[@,])/))
+    if (lines.length && lines.at(-1).length + part.length <= 30) lines.push(lines.pop() + part);
+    else lines.push(part);
+  return lines.join("<br>");
+}
+// Draws a figure, anew or for the first time. Its place has the figure's height, for when a screen turns plotly forgets
+// the height and asks the place.
+function figured(place, data, layout) {
+  const {height, ...rest} = coloured(layout);
+  if (height) place.style.height = height + "px";
+  const named = data.map(trace => trace.name ? {...trace, name: wrapped(trace.name)} : trace);
+  Plotly.react(place, named, {autosize: true, ...rest}, settings);
+}
+drawers.push(root => {
+  for (const [id, figure] of Object.entries(stores.figures)) {
+    const place = document.getElementById(id);
+    if (place && root.contains(place))
+      figured(place, figure.data.map(visible), figure.layout);
+  }
+});
+document.addEventListener("change", ({target}) => {
+  if (target.name === "statistic") document.getElementById("comparison").dataset.shows = target.value;
+  if (target.name !== "kind" && target.name !== "average") return;
+  Plotly.restyle("curves", {visible: stores.figures.curves.data.map(trace => trace.meta === asked())});
+  Plotly.relayout("curves", {"xaxis.autorange": true, "yaxis.autorange": true});
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn(document.body));

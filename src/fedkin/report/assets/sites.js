@@ -1,13 +1,11 @@
-const siteSearch = document.getElementById("site-search");
-const siteRows = [...document.querySelectorAll("#site-table tbody tr")];
-const siteTexts = siteRows.map(row => row.textContent.toLowerCase());
-function showSites() {
-  const words = siteSearch.value.toLowerCase().split(/\s+/).filter(word => word);
-  let shown = 0;
-  siteRows.forEach((row, i) => {
-    row.hidden = !words.every(word => siteTexts[i].includes(word));
-    shown += row.hidden ? 0 : 1;
-  });
-  document.getElementById("site-count").textContent = words.length ? `${shown} of ${siteRows.length}` : "";
+function searched(root) {
+  const search = document.getElementById("site-search");
+  if (!search || !root.contains(search)) return;
+  const words = search.value.toLowerCase().split(/\s+/).filter(word => word);
+  const rows = [...document.querySelectorAll("#site-table tbody tr")];
+  for (const row of rows) row.hidden = !words.every(word => row.textContent.toLowerCase().includes(word));
+  const shown = rows.filter(row => !row.hidden).length;
+  document.getElementById("site-count").textContent = words.length ? `${shown} of ${rows.length}` : "";
 }
-siteSearch.addEventListener("input", showSites);
+drawers.push(searched);
+document.addEventListener("input", ({target}) => { if (target.id === "site-search") searched(document.body); });

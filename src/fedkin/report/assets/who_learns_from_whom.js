@@ -1,9 +1,9 @@
-const kin = JSON.parse(document.getElementById("kin").textContent);
+// Names stand upright or lie: leaning, the last one would stick out, and plotly would leave it away.
 const axis = (title, ids, about, range) => ({title: {text: title, standoff: 6}, range, showgrid: false, zeroline: false,
-  automargin: true, fixedrange: true, tickfont: {size: 11}, showticklabels: ids.length <= NAMED, ticks: "",
-  tickvals: ids.map((_, i) => i), ticktext: ids.map(id => clipped(about.names[id]))});
-function drawn(id) {
-  const about = kin[id], place = document.getElementById(id);
+  automargin: true, fixedrange: true, autotickangles: [0, 90], tickfont: {size: 11}, ticks: "",
+  showticklabels: ids.length <= NAMED, tickvals: ids.map((_, i) => i), ticktext: ids.map(id => clipped(about.names[id]))});
+function mapped(id) {
+  const about = stores.kin[id], place = document.getElementById(id);
   const step = about.steps[place.querySelector('input[type="range"]')?.value ?? 0];
   const all = (place.querySelector(".view input:checked")?.value ?? place.dataset.view) === "all";
   for (const output of place.querySelectorAll("output")) output.textContent = "round " + step.round;
@@ -18,12 +18,11 @@ function drawn(id) {
       {...common, z: found.others, colorscale: WEIGHTS, zmin: Math.log10(about.low), zmax: Math.log10(about.high)},
       {...common, z: found.none, colorscale: [[0, nothing], [1, nothing]], zmin: 0, zmax: 1},
       {...common, z: found.own, colorscale: OWN, zmin: 0, zmax: 1}];
-    const layout = coloured({margin: {l: 34, r: 4, t: 28, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
+    const layout = {margin: {l: 34, r: 4, t: 28, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
       hoverlabel: {align: "left"},
       xaxis: axis("learned from", found.across, about, [-0.5, found.across.length - 0.5]),
-      yaxis: axis("client", found.down, about, [found.down.length - 0.5, -0.5])});
-    layout.plot_bgcolor = styled().getPropertyValue("--blank").trim();
-    Plotly.react(map, data, layout, settings);
+      yaxis: axis("client", found.down, about, [found.down.length - 0.5, -0.5]), plot_bgcolor: styled().getPropertyValue("--blank").trim()};
+    figured(map, data, layout);
   }
 }
 function played(id, button) {
@@ -31,17 +30,18 @@ function played(id, button) {
   if (button.timer) { clearInterval(button.timer); button.timer = null; button.textContent = "Play"; return; }
   if (Number(range.value) === Number(range.max)) range.value = 0;
   button.textContent = "Stop";
-  drawn(id);
+  mapped(id);
   button.timer = setInterval(() => {
     range.value = Number(range.value) + 1;
-    drawn(id);
+    mapped(id);
     if (Number(range.value) === Number(range.max)) played(id, button);
   }, 600);
 }
-for (const id of Object.keys(kin)) {
-  const place = document.getElementById(id);
-  for (const control of place.querySelectorAll("input, select")) control.addEventListener("input", () => drawn(id));
-  for (const button of place.querySelectorAll("button")) button.addEventListener("click", () => played(id, button));
-  drawn(id);
-}
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Object.keys(kin).forEach(drawn));
+drawers.push(root => {
+  for (const id of Object.keys(stores.kin ?? {})) if (root.contains(document.getElementById(id))) mapped(id);
+});
+const mapAround = target => target.closest("[data-view]")?.id;
+document.addEventListener("input", ({target}) => { if (mapAround(target)) mapped(mapAround(target)); });
+document.addEventListener("click", ({target}) => {
+  if (target.tagName === "BUTTON" && mapAround(target)) played(mapAround(target), target);
+});

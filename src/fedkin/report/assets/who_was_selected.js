@@ -1,6 +1,7 @@
-const rounds = JSON.parse(document.getElementById("rounds").textContent);
-function attends() {
-  const about = rounds[chosen("attended") ?? "0"], place = document.getElementById("attended"), found = attended(about);
+function attends(root) {
+  const place = document.getElementById("attended"), about = stores.rounds?.[chosen("attended") ?? "0"];
+  if (!about || !place || !root.contains(place)) return;
+  const found = attended(about);
   place.querySelector("p").textContent = about.said;
   place.querySelector(".note").textContent = about.note;
   const one = about.sizes.every(size => size === 1) && about.columns.every(([first, last]) => first === last);
@@ -14,13 +15,13 @@ function attends() {
   const data = [{...common, z: found.counted, colorscale: COUNTED}];
   if (found.lost) data.push({...common, z: found.lost, colorscale: LOST});
   const step = Math.ceil(tall / NAMED_ROWS), ticks = about.firsts.map((_, i) => i).filter(i => i % step === 0);
-  const layout = coloured({height: Math.min(Math.max(tall * 15, 150), 460) + 76, autosize: true,
+  const layout = {height: Math.min(Math.max(tall * 15, 150), 460) + 76, autosize: true,
     margin: {l: 44, r: about.relevant === null ? 12 : 34, t: 28, b: 48}, hoverlabel: {align: "left"},
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: of("--faint"),
     xaxis: {title: {text: "round"}, showgrid: false, zeroline: false, fixedrange: true},
     yaxis: {title: {text: "client", standoff: 6}, showgrid: false, zeroline: false, fixedrange: true, automargin: true,
       range: [tall - 0.5, -0.5], ticks: "", tickfont: {size: 11}, tickvals: ticks,
-      ticktext: ticks.map(i => clipped(about.firsts[i]))}});
+      ticktext: ticks.map(i => clipped(about.firsts[i]))}};
   if (about.relevant !== null) {
     const line = {type: "line", xref: "paper", x0: 0, x1: 1, y0: about.relevant - 0.5, y1: about.relevant - 0.5};
     layout.shapes = [{...line, line: {color: of("--ink"), width: 1.5}}];
@@ -29,8 +30,7 @@ function attends() {
     layout.annotations = [named("irrelevant", (about.relevant + tall - 1) / 2)];
     if (about.relevant) layout.annotations.push(named("relevant", (about.relevant - 1) / 2));
   }
-  Plotly.react("attended-map", data, layout, settings);
+  figured(document.getElementById("attended-map"), data, layout);
 }
-for (const input of document.querySelectorAll('input[name="attended"]')) input.addEventListener("change", attends);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", attends);
-attends();
+drawers.push(attends);
+document.addEventListener("change", ({target}) => { if (target.name === "attended") attends(document.body); });

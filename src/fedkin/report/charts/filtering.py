@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.report.charts.style import ALONE, COUNTED, DASHES, LOST, NAMED, PALETTE, Figure, brief, layout, legend_above
+from fedkin.report.charts.style import (
+    ALONE,
+    COUNTED,
+    DASHES,
+    LOST,
+    NAMED,
+    PALETTE,
+    Figure,
+    layout,
+    legend_above,
+    named_ticks,
+)
 from fedkin.report.findings.filtering import Filtering
 from fedkin.report.findings.participation import mean_of
 
@@ -45,12 +56,12 @@ def value(values: np.ndarray, ids: np.ndarray) -> float | None:
 def frame(found: Filtering, height: int, y: dict[str, Any], title: bool) -> dict[str, Any]:
     """The layout of a figure with a place for every client. Of two figures below each other the lower has the title."""
     groups = found.groups
-    text = "clients, by number" + ("" if found.clients.irrelevant is None else ", the irrelevant ones last")
+    text = "clients, by number" if found.clients.irrelevant is None else "clients, irrelevant ones last"
     x: dict[str, Any] = {"title": {"text": text if title else ""}, "showgrid": False, "showticklabels": False}
     x["range"] = [-0.6, len(groups) - 0.4]
     if len(groups) <= NAMED:
-        names = [brief(str(found.clients.names[ids[0]])) for ids in groups]
-        x |= {"showticklabels": True, "tickvals": [*range(len(groups))], "ticktext": names, "tickangle": -60}
+        names = [str(found.clients.names[ids[0]]) for ids in groups]
+        x |= named_ticks(range(len(groups)), names) | {"showticklabels": True}
     around = {"margin": {"l": 56, "r": 12, "t": 40, "b": 48 if title else 20}}
     return layout(height, x, y) | legend_above() | around
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedkin.report.charts.style import BETTER, NAMED, SAME, WORSE, Figure, brief, decades, layout
+from fedkin.report.charts.style import BETTER, NAMED, SAME, WORSE, Figure, decades, layout, named_ticks
 
 
 def sorted_gains(gains: np.ndarray, texts: list[str], names: list[str], span: tuple[float, float], unit: str) -> Figure:
@@ -23,12 +23,7 @@ def sorted_gains(gains: np.ndarray, texts: list[str], names: list[str], span: tu
     }
     x: dict[str, Any] = {"title": {"text": "clients, by gain"}, "showgrid": False}
     if len(order) <= NAMED:
-        x |= {
-            "tickvals": bar["x"],
-            "ticktext": [brief(names[i]) for i in order],
-            "tickangle": -60,
-            "title": {"text": ""},
-        }
+        x |= named_ticks(range(1, len(order) + 1), [names[i] for i in order]) | {"title": {"text": ""}}
     gap = 0.25 if len(order) <= 150 else 0.0
     return {"data": [bar], "layout": layout(320, x, gain_axis(span, unit)) | {"bargap": gap}}
 

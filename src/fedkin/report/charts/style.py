@@ -57,6 +57,12 @@ def brief(name: str) -> str:
     return escape(name if len(name) <= 14 else name[:13] + "…")
 
 
+def named_ticks(places: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
+    """The part of an axis that has a client's name at each of these places. Names longer than a number lean."""
+    short = all(len(name) <= 3 for name in names)
+    return {"tickvals": [*places], "ticktext": [brief(name) for name in names], "tickangle": 0 if short else -60}
+
+
 def drawn_places(count: int) -> list[int]:
     """The places 0 to count - 1, or DOTS of them, evenly spaced, both ends among them."""
     found: list[int] = np.linspace(0, count - 1, min(count, DOTS)).round().astype(int).tolist()

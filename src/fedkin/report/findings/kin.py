@@ -69,8 +69,8 @@ class Kinship:
 
 def kinship(entry: Entry) -> Kinship | None:
     """The first seed of a method that stored mixtures; None if the method gives clients no mixtures of their own."""
-    for run in entry.runs:
-        if run.begun and (stored := run.kin()):
+    for run in entry.pictured:
+        if stored := run.kin():
             return Kinship(run, stored)
     return None
 

@@ -16,6 +16,7 @@ from fedkin.report.findings.kin import Kinship, own_and_others
 STEPS = 30  # rounds on a slider; more are hard to hit
 PANELS = 4  # components side by side
 BUDGET = 8_000_000  # bytes that the weights of all methods may take of a page
+LIVE = 60_000  # and of a page that is sent again and again, beside the last round of each method
 NOTHING = 1e-7  # weights below are written as zero
 DECADES = 4  # of the colour scale, at most
 
@@ -51,9 +52,9 @@ def round_json(kin: Kin, round: int, components: Iterable[str]) -> str:
     return json.dumps(about, allow_nan=False, separators=(",", ":"))
 
 
-def rounds_that_fit(of: Kinship, components: list[str], budget: int) -> dict[int, str]:
-    """As many rounds as fit into the budget, at most STEPS, evenly spaced. The last round is always among them; if it
-    does not fit, the result is empty."""
+def rounds_that_fit(of: Kinship, components: list[str], budget: int, last: int) -> dict[int, str]:
+    """As many rounds as fit into the budget, at most STEPS, evenly spaced. The last round is always among them. Alone
+    it may take `last` bytes; if it does not fit into these either, the result is empty."""
     made = {of.rounds[-1]: round_json(of.stored[of.rounds[-1]], of.rounds[-1], components)}
     guess = int(1.5 * budget / len(made[of.rounds[-1]]))  # spares the writing of rounds that will not fit
     count = min(STEPS, len(of.rounds), guess)
@@ -65,16 +66,18 @@ def rounds_that_fit(of: Kinship, components: list[str], budget: int) -> dict[int
         if total <= budget:
             return {r: made[r] for r in chosen}
         count = min(count - 1, int(count * budget / total))
-    return {}
+    newest = of.rounds[-1]
+    return {newest: made[newest]} if len(made[newest]) <= last else {}
 
 
-def stored_kin(of: Kinship, budget: int = BUDGET) -> StoredKin:
-    """The weights within a budget of bytes. Rounds are left out first, then components, then everything."""
+def stored_kin(of: Kinship, budget: int = BUDGET, last: int = 0) -> StoredKin:
+    """The weights within a budget of bytes. Rounds are left out first, then components, then everything; the last round
+    alone may take `last` bytes if that is more."""
     components = of.components
-    steps = rounds_that_fit(of, components, budget)
+    steps = rounds_that_fit(of, components, budget, last)
     if len(steps) < min(5, len(of.rounds)) and len(components) > PANELS:
         components = evenly_spaced(components, PANELS)
-        steps = rounds_that_fit(of, components, budget)
+        steps = rounds_that_fit(of, components, budget, last)
     said = []
     if not steps:
         said.append("The weights are left out of this page, which would become too big; they lie in the run's folder.")

@@ -30,8 +30,9 @@ def who_learns_from_whom(study: Study) -> Section | None:
     known = {name: one for name, one in found.items() if one}
     if not known:
         return None
-    budget = kin_stored.BUDGET // len(known)
-    panels = [panel(study, name, i, one, stored_kin(one, budget)) for i, (name, one) in enumerate(known.items())]
+    whole = kin_stored.BUDGET // len(known)
+    budget, last = (kin_stored.LIVE // len(known), whole) if study.live else (whole, 0)
+    panels = [panel(study, name, i, one, stored_kin(one, budget, last)) for i, (name, one) in enumerate(known.items())]
     text = "Each row is a client; its colours say how much of the model it is given comes from which other client. "
     text += "The scale is logarithmic, so that small weights show. What is a client's own, often most of it, is orange."
     html = titled("Who learns from whom", note(text), *(one.html for one in panels))

@@ -1,0 +1,117 @@
+"""Reports as a browser shows them: every figure drawn, by day and by night, at a desk and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import small
+
+import fedkin as fk
+from fedkin.comparison.plan import with_local
+from fedkin.presets import PRESETS
+from fedkin.report import page
+
+pytest.importorskip("plotly")
+
+NAME = "Hospital"
+VISIBLE = "text => text.checkVisibility({opacityProperty: true}) && text.getBoundingClientRect().width > 0"
+
+
+@pytest.fixture(scope="module")
+def hospitals() -> fk.Federation:
+    """Twelve clients with names; two of them have the labels of nobody else."""
+    gen = np.random.default_rng(0)
+    weights = gen.normal(size=(4, 3))
+    clients = {}
+    for i in range(12):
+        x = gen.normal(size=(20 + 9 * i, 4)).astype(np.float32)
+        y = (x @ weights).argmax(1)
+        clients[f"{NAME} {i}"] = (x, (y + 1) % 3 if i in (4, 9) else y)
+    return replace(fk.from_clients(clients, name="hospitals"), irrelevant=None)
+
+
+def shown(folder: Path) -> str:
+    return page.write(folder).resolve().as_uri()
+
+
+def test_one_run(hospitals: fk.Federation, tmp_path: Path, seen: Callable[[str], Any]) -> None:
+    fk.run(fk.Experiment(fk.methods.fedavg(count=4), hospitals, rounds=5, evaluate_every=1), tmp_path / "run")
+    seen(shown(tmp_path / "run")).look_everywhere()
+
+
+def test_a_comparison_with_kin_names_every_client(
+    hospitals: fk.Federation, tmp_path: Path, seen: Callable[[str], Any]
+) -> None:
+    methods = [fk.methods.fedmcsa(), fk.methods.fedavg(count=4)]
+    fk.compare(methods, hospitals, rounds=5, evaluate_every=1, seeds=2, folder=tmp_path / "kin")
+    found = seen(shown(tmp_path / "kin"))
+    found.look_everywhere()
+    ticks = "s => [...document.querySelectorAll('.map')].map(map => [...map.querySelectorAll(s)].filter(" + VISIBLE
+    ticks += ").length)"
+    for size in ({"width": 390, "height": 800}, {"width": 1280, "height": 800}):
+        found.look("light", size)
+        assert set(found.page.evaluate(ticks, ".ytick text")) == {12}, "a client has no name beside the map"
+        assert set(found.page.evaluate(ticks, ".xtick text")) == {12}, "a client has no name under the map"
+
+
+def test_relevance_beside_the_truth(tmp_path: Path, seen: Callable[[str], Any]) -> None:
+    data = fk.Data("digits", clients=10, irrelevant="flip:0.2")
+    method = fk.methods.pfedre()
+    quick = replace(method, keep=replace(method.keep, iterations=3))  # type: ignore[type-var]
+    fk.compare([quick, "adafl"], data, rounds=4, evaluate_every=1, folder=tmp_path / "relevance")
+    found = seen(shown(tmp_path / "relevance"))
+    found.look_everywhere()
+    kinds = {figure["id"].rpartition("-")[0] for figure in found.figures()}
+    assert {"attended", "divergence", "out", "filter", "scores"} <= kinds
+
+
+def test_a_preset(tmp_path: Path, seen: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of a preset, with runs on digits in place of its own data."""
+    from fedkin.comparison.compare import carry_out, plan_for
+    from fedkin.comparison.plan import Loaded
+
+    preset = PRESETS["adafl-mnist-reduced"]
+    like = {"data": fk.Data("digits", clients=20), "model": "mlr", "score": ("global",)}
+    rows = [replace(row, **like) for row in preset.experiments(2)]
+    monkeypatch.setitem(PRESETS, preset.name, replace(preset, kind="global"))
+    loaded = Loaded()
+    plan = plan_for(rows, [0], tmp_path / "preset", loaded, preset=preset.name)
+    assert carry_out(plan, loaded, warn=lambda _: None) is not None
+    found = seen(shown(tmp_path / "preset"))
+    found.look_everywhere()
+    assert "Beside the published numbers" in found.page.inner_text("main")
+
+
+def test_an_unfinished_comparison(hospitals: fk.Federation, tmp_path: Path, seen: Callable[[str], Any]) -> None:
+    methods = with_local([fk.methods.fedmcsa(), fk.methods.fedavg(count=4)])
+    experiment = fk.Experiment(methods[0], hospitals, rounds=4, evaluate_every=1)
+    assert small.compared(tmp_path / "part", experiment, methods, [0], ("fedmcsa", 0)) is None
+    found = seen(shown(tmp_path / "part"))
+    found.look_everywhere()
+    assert "Not finished" in found.page.inner_text("h1")
+
+
+def test_choices_change_what_is_shown(hospitals: fk.Federation, tmp_path: Path, seen: Callable[[str], Any]) -> None:
+    fk.compare(["fedmcsa", "fedavg"], hospitals, rounds=4, evaluate_every=1, folder=tmp_path / "c")
+    opened = seen(shown(tmp_path / "c"))
+    found = opened.page
+    lines = (
+        "() => [...document.querySelectorAll('#curves .scatterlayer .trace .js-line')].map(e => e.getAttribute('d'))"
+    )
+    before = found.evaluate(lines)
+    found.check("input[name=kind][value=global]", force=True)
+    assert found.evaluate(lines) not in ([], before)
+    found.check("input[name=statistic][value=best]", force=True)
+    assert found.evaluate("() => document.getElementById('comparison').dataset.shows") == "best"
+    rounds = "() => document.querySelector('[data-view] output').textContent"
+    assert found.evaluate(rounds) == "round 4"
+    found.locator("[data-view] input[type=range]").first.fill("0")
+    assert found.evaluate(rounds) == "round 1"
+    found.locator("[data-view] button").first.click()
+    opened.until("() => document.querySelector('[data-view] output').textContent === 'round 4'")
+    assert not opened.complaints
