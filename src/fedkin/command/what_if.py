@@ -23,6 +23,7 @@ from fedkin.comparison.what_if import Effect, effects, first_run, without
 from fedkin.methods.titles import title
 from fedkin.metrics import METRICS
 from fedkin.runs.folder import CommandFolder
+from fedkin.runs.what_if_folder import folder_without, write_effects
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished comparison.")]
 Without = Annotated[
@@ -46,8 +47,8 @@ def what_if(folder: Folder, leave_out: Without = None, jobs: Jobs = None) -> Non
     if leave_out:
         found = played(whole, without(plan, leave_out, sites), screen)
         show(found, [site for site in sites if site in leave_out], first_run(whole).metric)
-        page = write_report(plan.folder.what_if(leave_out).path, screen)
-        screen.print(f"The comparison without them is in {plan.folder.what_if(leave_out).path}", soft_wrap=True)
+        page = write_report(folder_without(plan.folder, leave_out).path, screen)
+        screen.print(f"The comparison without them is in {folder_without(plan.folder, leave_out).path}", soft_wrap=True)
         if page:
             screen.print(f"Its report is {page}", soft_wrap=True)
         return
@@ -76,7 +77,8 @@ def played(whole: Comparison, plan: Plan, screen: Console) -> list[Effect]:
             screen.print("Stopped and saved. Call the same command again to go on.")
             raise typer.Exit(130)
         found = effects(whole, less, progress.telling)
-    plan.folder.write_effects({"metric": first_run(whole).metric, "sites": [effect.as_json() for effect in found]})
+    told = {"metric": first_run(whole).metric, "sites": [effect.as_json() for effect in found]}
+    write_effects(plan.folder, told)
     return found
 
 

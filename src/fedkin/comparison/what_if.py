@@ -15,6 +15,7 @@ from fedkin.data import Data
 from fedkin.data.seeds import keyed_generator
 from fedkin.errors import require, unknown
 from fedkin.runs.verdict import is_local
+from fedkin.runs.what_if_folder import folder_without, run_like
 
 FEWEST = 2  # sites that must be left
 
@@ -38,13 +39,13 @@ def without(plan: Plan, names: Sequence[str], sites: Sequence[str]) -> Plan:
         if name not in sites:
             raise unknown("site", name, sites)
     require(len(set(sites) - set(names)) >= FEWEST, f"Without {', '.join(names)} fewer than {FEWEST} sites are left.")
-    folder = plan.folder.what_if(names)
+    folder = folder_without(plan.folder, names)
     runs = []
     for one in plan.runs:
         data = one.experiment.data
         assert isinstance(data, Data)  # a plan that is read from its folder has no other
         less = replace(data, without=tuple(sorted({*(data.without or ()), *names})))
-        place = folder.run_like(one.folder, plan.folder)
+        place = run_like(one.folder, plan.folder, folder)
         runs.append(Planned(replace(one.experiment, data=less), place))
     return Plan(folder, runs, plan.jobs)
 

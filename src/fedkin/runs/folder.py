@@ -26,7 +26,7 @@ The folder of a command (`CommandFolder`), which plays one or more methods with 
     <method>/summary.json    its seeds together
     summary.json             everything: the methods, and each against Local
     report.html              the page
-    what-if/without-<names>/ the folder of the same command without these sites, with effects.json beside its summary
+    what-if/                 the same command without some sites, as what_if_folder.py has it
     .lock
 
 rounds.jsonl and the arrays are only ever appended to. A checkpoint stores their lengths, so that resuming cuts them
@@ -36,9 +36,7 @@ back to the same round.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +50,6 @@ from fedkin.runs.files import Damaged
 FORMAT = 1  # folders without format.json have this layout too
 PICTURES = ("kin", "marks")  # folders of tensors by round
 PREDICTIONS = "predictions.safetensors"
-LONGEST = 100  # letters of sites' names in the name of a folder
 ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round
 
 
@@ -233,10 +230,6 @@ class CommandFolder:
         """Return the folder of one run; the split is named only where there are several."""
         return RunFolder(self.path / method / (f"seed-{seed}" if split is None else f"seed-{seed}-split-{split}"))
 
-    def run_like(self, other: RunFolder, of: CommandFolder) -> RunFolder:
-        """Return the folder of the run that another command's folder keeps under the same name."""
-        return RunFolder(self.path / other.path.relative_to(of.path))
-
     def planned(self) -> list[tuple[dict[str, Any], RunFolder]]:
         """Return every experiment of the plan, as JSON, with the folder of its run."""
         arms = self.plan()["arms"]
@@ -289,18 +282,6 @@ class CommandFolder:
     def write_summary(self, summary: dict[str, Any], method: str | None = None) -> None:
         """Write the summary of one method over its seeds or, without a method, of all runs."""
         files.write_json((self.path if method is None else self.path / method) / "summary.json", summary)
-
-    def what_if(self, without: Sequence[str]) -> CommandFolder:
-        """Return the folder of the same command without these sites."""
-        name = "+".join("".join(c if c.isalnum() or c in "._-" else "-" for c in site) for site in sorted(without))
-        if len(name) > LONGEST:
-            name = blake2b("/".join(sorted(without)).encode(), digest_size=8).hexdigest()
-        return CommandFolder(self.path / "what-if" / f"without-{name}")
-
-    def write_effects(self, effects: dict[str, Any]) -> Path:
-        """Write what leaving sites out does to the others."""
-        files.write_json(self.path / "effects.json", effects)
-        return self.path / "effects.json"
 
     def write_page(self, page: str) -> Path:
         files.write(self.path / "report.html", page.encode())
