@@ -86,12 +86,13 @@ def test_a_saved_experiment_runs_as_the_command_would_have(fedkin: Any, tmp_path
 
 def test_a_saved_comparison_has_all_its_arms(fedkin: Any, tmp_path: Path) -> None:
     words = ["--data", "digits", "--clients", "4", "--rounds", "2", "--evaluate-every", "1"]
-    assert fedkin("compare", "fedavg", "fedprox@lam=0.1,1", *words, "--save", "c.toml").code == 0
+    assert fedkin("compare", "fedavg", "fedprox@lam=0.1,1", *words, "--splits", "2", "--save", "c.toml").code == 0
     assert len(tomllib.loads(Path("c.toml").read_text())["methods"]) == 3
     outcome = fedkin("compare", "c.toml", "ditto", "--out", "here")
     assert outcome.code == 0, outcome.err
     summary = json.loads(Path("here", "summary.json").read_text())
     assert list(summary["methods"]) == ["local", "fedavg", "fedprox@train.lam=0.1", "fedprox@train.lam=1", "ditto"]
+    assert len(list(Path("here", "ditto").glob("seed-0*"))) == 2, "a run for each split"
     refused = fedkin("run", "c.toml", "--out", "there")
     assert refused.code == 2
     assert "use fedkin compare" in refused.err

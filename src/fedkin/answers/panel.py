@@ -16,7 +16,7 @@ from fedkin.parts import Keep
 class Panel(Keep):
     """Every reply has weight 1; the slot counts by filter in how many rounds each client's update would not count."""
 
-    filters: tuple[Keep, ...] = ()
+    filters: tuple[Keep, ...] = ()  # the filters that are asked, and decide nothing
 
     @property
     def needs(self) -> Needs:

@@ -79,7 +79,7 @@ def run(target: Target, options: RunOptions) -> None:
     if options.resume and options.out is None and target not in METHODS:
         resume_folder(Path(target), options)
         return
-    experiments, seeds = read_experiments([target], options)
+    experiments, seeds, options = read_experiments([target], options)
     names = ", ".join(experiment.method.name for experiment in experiments)
     require(len(experiments) == 1, f"fedkin run plays one method, and these are several: {names}; use fedkin compare.")
     if not saved(experiments, seeds, options):
@@ -105,7 +105,7 @@ def compare(targets: Targets, options: RunOptions) -> None:
     if options.resume and options.out is None and len(targets) == 1 and targets[0] not in METHODS:
         resume_folder(Path(targets[0]), options)
         return
-    experiments, seeds = read_experiments(targets, options)
+    experiments, seeds, options = read_experiments(targets, options)
     if saved(experiments, seeds, options):
         return
     methods = with_local([experiment.method for experiment in experiments])
@@ -138,7 +138,7 @@ def saved(experiments: list[Experiment], seeds: list[int], options: RunOptions) 
     """Write the experiments to a file, if that is what is asked for in place of running them."""
     if options.save is None:
         return False
-    write_file(options.save, as_file(experiments, seeds))
+    write_file(options.save, as_file(experiments, seeds, options.splits))
     print(options.save)
     return True
 

@@ -20,16 +20,21 @@ from fedkin.runs.setup import cores
 from fedkin.runs.verdict import LOCAL
 
 
-def read_experiments(targets: Sequence[str], options: RunOptions) -> tuple[list[Experiment], list[int]]:
-    """Return an experiment for each arm that the targets ask for, and the seeds, with the given options on top."""
+def read_experiments(targets: Sequence[str], options: RunOptions) -> tuple[list[Experiment], list[int], RunOptions]:
+    """Return an experiment for each arm that the targets ask for, and the seeds, with the given options on top.
+
+    Also returns the options, with the number of splits that a file says where they say none.
+    """
     methods = read_arms(targets, options.settings or [])
     said, of_data = options.of_experiment(), options.of_data()
     of_data |= {"name": options.data} if options.data is not None else {}
     stored = said_by_files(targets, said, of_data)
     seeds = read_seeds(options.seeds, stored)
+    splits = options.splits if options.splits is not None else stored.get("splits")
+    stored.pop("splits", None)
     data = {"data": stored.get("data", {}) | of_data}
     like = Experiment.from_json(stored | said | data | {"method": LOCAL})  # until the arms take its place
-    return [replace(like, method=method) for method in methods], seeds
+    return [replace(like, method=method) for method in methods], seeds, replace(options, splits=splits)
 
 
 def read_seeds(text: str | None, stored: dict[str, Any]) -> list[int]:

@@ -53,7 +53,7 @@ def compare(
     rounds: int | None = None,
     *,
     seeds: int | Sequence[int] | None = None,
-    splits: int = 1,
+    splits: int | None = None,
     folder: Path | str | None = None,
     resume: bool = False,
     jobs: int = 1,
@@ -91,8 +91,9 @@ def compare(
     said |= {"evaluate_every": evaluate_every, "score": None if score is None else tuple(score)}
     said |= {"metric": metric, "class_weights": class_weights}
     said |= {"data": Data(data) if isinstance(data, str) else data}
-    like, stored = like_files(methods, chosen[0], {name: value for name, value in said.items() if value is not None})
-    several, divisions = checked_seeds(stored if seeds is None else seeds), checked_splits(splits)
+    like, repeated = like_files(methods, chosen[0], {name: value for name, value in said.items() if value is not None})
+    several = checked_seeds(repeated["seeds"] if seeds is None else seeds)
+    divisions = checked_splits(repeated["splits"] if splits is None else splits)
     temporary = Temporary() if folder is None else None
     place = Path(folder or "") if temporary is None else temporary.path
     loaded = Loaded()

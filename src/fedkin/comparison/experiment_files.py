@@ -43,15 +43,15 @@ def said_by_files(targets: Sequence[object], said: Mapping[str, Any], of_data: M
     return found
 
 
-def like_files(targets: Sequence[object], method: Method, said: Mapping[str, Any]) -> tuple[Experiment, object]:
+def like_files(targets: Sequence[object], method: Method, said: Mapping[str, Any]) -> tuple[Experiment, dict[str, Any]]:
     """Return the experiment of a method with what is said and, for the rest, what the files among the targets say.
 
-    Also returns the seeds of the files, or the first seed alone.
+    Also returns the seeds and the number of splits that files say, or the first seed and one split.
     """
     stored = said_by_files(targets, said, {})
-    seeds = stored.pop("seeds", [stored.get("seed", 0)])
+    repeated = {"seeds": stored.pop("seeds", [stored.get("seed", 0)]), "splits": stored.pop("splits", 1)}
     like = Experiment.from_json(stored | {"method": LOCAL})  # until the method takes its place
-    return replace(like, method=method, **said), seeds
+    return replace(like, method=method, **said), repeated
 
 
 def files_among(targets: Sequence[object]) -> list[Path]:
@@ -60,10 +60,11 @@ def files_among(targets: Sequence[object]) -> list[Path]:
     return list(dict.fromkeys(Path(base) for base in bases if is_file(base)))
 
 
-def as_file(experiments: Sequence[Experiment], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return experiments that differ in their methods only, and their seeds, as one file has them."""
+def as_file(experiments: Sequence[Experiment], seeds: Sequence[int], splits: int | None = None) -> dict[str, Any]:
+    """Return experiments that differ in their methods only, their seeds and number of splits, as one file has them."""
     found = experiments[0].described()
     require("given" not in found["data"], "Data handed over in Python cannot be saved in a file.")
     del found["method"], found["seed"]
     methods = [part_json.to_json(experiment.method) for experiment in experiments]
-    return found | {"seeds": list(seeds)} | ({"method": methods[0]} if len(methods) == 1 else {"methods": methods})
+    found |= {"seeds": list(seeds)} | ({} if splits is None else {"splits": splits})
+    return found | ({"method": methods[0]} if len(methods) == 1 else {"methods": methods})
