@@ -32,7 +32,7 @@ def test_export_says_what_it_took_and_prints_the_folder(fedkin, place: Path) -> 
     found = fedkin("export", str(place / "out"), "--client", "Hospital 3", "--method", "fedavg", "-o", "model")
     assert (found.code, found.out) == (0, "model\n")
     assert found.err == "Try: python model/predict.py rows.csv\n"
-    names = ["README.md", "model.json", "model.safetensors", "network.pt2", "predict.py", "preparation.json"]
+    names = ["README.md", "model.json", "model.safetensors", "network.pt2", "predict.py", "preparation.json", "rows.py"]
     assert sorted(path.name for path in Path("model").iterdir()) == names
     again = fedkin("export", str(place / "out"), "--client", "Hospital 3", "-o", "model")
     assert again.err.startswith("This is ")

@@ -24,6 +24,7 @@ class Gone:
             raise ImportError(f"{name} is not here")
 sys.meta_path.insert(0, Gone())
 sys.argv = sys.argv[1:]
+sys.path.insert(0, sys.argv[0].rpartition("/")[0])  # as `python predict.py` does
 runpy.run_path(sys.argv[0], run_name="__main__")
 assert not {name.split(".")[0] for name in sys.modules} & {"fedkin", "safetensors", "sklearn", "datasets", "rich"}
 """

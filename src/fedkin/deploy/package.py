@@ -5,6 +5,7 @@ model.safetensors    the numbers alone
 model.json           what the model is: task, classes, columns, where it comes from
 preparation.json     how a row of a table becomes a sample at this site; absent for arrays
 predict.py           predicts the rows of a file, with torch and pandas only
+rows.py              what predict.py reads the file with
 README.md            the model card
 """
 
@@ -54,8 +55,9 @@ def export(run: Run, out: Path | str, client: str | None = None, module: nn.Modu
         files.write(folder / "model.safetensors", save(files.apart(dict(values))))
         if prepared is not None:
             files.write_json(folder / "preparation.json", prepared)
-        script = SCRIPTS / ("predict_arrays.py" if prepared is None else "predict_table.py")
-        files.write(folder / "predict.py", script.read_bytes())
+        rows = SCRIPTS / ("rows_of_arrays.py" if prepared is None else "rows_of_tables.py")
+        files.write(folder / "rows.py", rows.read_bytes())
+        files.write(folder / "predict.py", (SCRIPTS / "predict.py").read_bytes())
         files.write(folder / "README.md", card(about, prepared).encode())
         files.write_json(folder / "model.json", about)
     return path

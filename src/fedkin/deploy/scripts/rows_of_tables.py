@@ -1,4 +1,4 @@
-"""Predicts the rows of a table, with torch and pandas only: python predict.py rows.csv [predictions.csv]"""
+"""How the rows of a table become samples, and what the network says of them a table again; torch and pandas only."""
 
 import json
 import sys
@@ -28,31 +28,31 @@ def values(rows: pd.DataFrame, feature: dict[str, str]) -> pd.Series:
     return text == feature["value"] if feature["is"] == "category" else text.notna() & ~text.isin(feature["values"])
 
 
-def predictions(rows: pd.DataFrame) -> pd.DataFrame:
-    """What the network says of rows whose values are text: the class and its probabilities, or the value."""
+def samples(rows: pd.DataFrame) -> torch.Tensor:
+    """The samples that rows of a table become, whose values are text."""
     lacking = {feature["column"] for feature in HOW["features"]} - set(rows.columns)
     if lacking:
         sys.exit(f"The table lacks the column {', '.join(sorted(lacking))}.")
     columns = {str(i): values(rows, feature).astype(float) for i, feature in enumerate(HOW["features"])}
-    x = pd.DataFrame(columns, index=rows.index).to_numpy()
+    known = torch.from_numpy(pd.DataFrame(columns, index=rows.index).to_numpy().copy())
     fill, shift, scale = (torch.tensor(FITTED[name], dtype=torch.float64) for name in ("fill", "shift", "scale"))
-    known = torch.from_numpy(x.copy())
-    x = ((torch.where(known.isnan(), fill, known) - shift) / scale).float()
-    network = torch.export.load(HERE / "network.pt2").module()
-    with torch.no_grad():
-        out = network(x).double()
-    number = pd.Series(range(1, len(rows) + 1), name="row")
+    return ((torch.where(known.isnan(), fill, known) - shift) / scale).float()
+
+
+def read(file: str) -> torch.Tensor:
+    """The samples in a CSV file."""
+    first = Path(file).read_text(encoding="utf-8-sig").partition("\n")[0]
+    rows = pd.read_csv(file, sep=max(",;\t|", key=first.count), dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    return samples(rows.rename(columns=str.strip))
+
+
+def table(outputs: torch.Tensor) -> pd.DataFrame:
+    """What the network says: the class and its probabilities, or the value in the target's own unit."""
+    out = outputs.double()
+    number = pd.Series(range(1, len(out) + 1), name="row")
     if HOW["task"] == "regress":
         value = out[:, 0] * FITTED["target_scale"] + FITTED["target_shift"]
         return pd.DataFrame({"row": number, "prediction": value.numpy()})
     names = {"row": number, "prediction": [HOW["labels"][i] for i in out.argmax(1)]}
     chance = {f"probability {label}": out.softmax(1)[:, i].numpy() for i, label in enumerate(HOW["labels"])}
     return pd.DataFrame(names | chance)
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    first = path.read_text(encoding="utf-8-sig").partition("\n")[0]
-    table = pd.read_csv(path, sep=max(",;\t|", key=first.count), dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    table.columns = table.columns.str.strip()
-    predictions(table).to_csv(sys.argv[2] if len(sys.argv) > 2 else sys.stdout, index=False)
