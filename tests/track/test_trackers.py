@@ -40,7 +40,7 @@ def killed_and_resumed(folder: Path, make: Any) -> fk.Run:
 
 
 def scored(run: fk.Run) -> list[tuple[int, float]]:
-    return [(line["round"], line["accuracy"]["post"]["macro"]) for line in run.rounds if "accuracy" in line]
+    return [(line["round"], line["accuracy"]["post"]["macro"]) for line in run.lines if "accuracy" in line]
 
 
 def events(folder: Path) -> Any:
