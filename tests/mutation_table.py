@@ -26,7 +26,7 @@ RESUME = "runs -k resume and not killed"
 STATISTICS = "runs -k statistics"
 VERDICT = "runs -k verdict"
 MEASURED = "test_metrics.py"
-RECORDED = "runs/test_metrics.py"
+RECORDED = "runs/test_measures.py"
 
 PARTS = [
     Mutation("prox-sign", "(self.towards, -self.pull)", "(self.towards, self.pull)", "golden train -k prox"),

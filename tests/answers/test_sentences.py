@@ -33,8 +33,8 @@ def test_other_verdicts() -> None:
     few = Answer("3", "too few test rows to tell", 1).as_json({})
     assert sentences.sentence(few, "accuracy") == "Client 3: too few test rows to tell (1 test row)."
     assert sentences.sentence(made("A", "stay alone", looks="mislabelled"), "accuracy").endswith("labels first.")
-    more = sentences.sentence(made("A", better_alone="local@train.epochs=5"), "accuracy")
-    assert more.endswith("But Local (train.epochs=5) reaches more there.")
+    more = sentences.sentence(made("A", better_alone="local@epochs=5"), "accuracy")
+    assert more.endswith("But Local (epochs=5) reaches more there.")
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,11 @@ def test_of_the_methods_that_surely_help_the_one_that_reaches_most_is_best() -> 
 
 
 def test_an_answer_says_when_more_steps_alone_reach_more() -> None:
-    against = {"fedavg": "local", "fedacs": "local@train.epochs=5"}
-    reached = {"fedavg": 0.8, "fedacs": 0.7, "local": 0.73, "local@train.epochs=5": 0.85}
+    against = {"fedavg": "local", "fedacs": "local@epochs=5"}
+    reached = {"fedavg": 0.8, "fedacs": 0.7, "local": 0.73, "local@epochs=5": 0.85}
     found = decided("A", 63, {"fedavg": SURE, "fedacs": LOSS}, reached, against, True)
     assert (found.verdict, found.method, found.against) == ("join", "fedavg", "local")
-    assert found.better_alone == "local@train.epochs=5"
+    assert found.better_alone == "local@epochs=5"
     assert decided("A", 63, {"fedavg": SURE}, reached | {"fedavg": 0.9}, against, True).better_alone is None
 
 

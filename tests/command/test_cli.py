@@ -66,7 +66,7 @@ def test_compare_always_adds_local_and_prints_one_table(fedkin, tmp_path: Path) 
 
 def test_each_budget_has_a_local_and_the_tables_say_which(fedkin, tmp_path: Path) -> None:
     outcome = fedkin("compare", "fedacs", "fedavg", "fedprox", *QUICK, "--out", "here")
-    other = "local@train.batch=10,train.epochs=5,train.eta=0.01"
+    other = "local@batch=10@epochs=5@eta=0.01"
     lines = [line.split() for line in outcome.out.splitlines()]
     assert [line[-3] for line in lines if line[:1] == ["fedacs"]] == [other]
     assert [line[-3] for line in lines if line[:1] == ["fedavg"]] == ["local"]

@@ -34,7 +34,7 @@ def test_every_budget_has_a_local_that_is_named_by_what_differs() -> None:
     for name, local in found.items():
         assert by_name[local].train == alone(by_name[name]).train
     assert found["fedavg"] == found["fedmcsa"] == "local", "the budget that most methods have"
-    assert found["pfedre"] == "local@train.batch=32,train.epochs=1,train.eta=0.05"
+    assert found["pfedre"] == "local@batch=32@epochs=1@eta=0.05"
     assert uneven(methods) == []
 
 
@@ -42,7 +42,7 @@ def test_a_changed_local_stays_and_the_others_get_their_own() -> None:
     mine = replace(fk.methods.local(), train=replace(fk.methods.local().train, eta=0.5))
     methods = with_local([mine, fk.methods.fedavg()])
     assert methods[0] == mine
-    assert compared_with(methods)["fedavg"] == "local@train.eta=0.02"
+    assert compared_with(methods)["fedavg"] == "local@eta=0.02"
 
 
 def test_one_budget_has_one_local() -> None:

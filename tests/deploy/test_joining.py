@@ -47,7 +47,7 @@ def test_kin_are_of_the_same_kind_and_joining_pays(local: fk.Run, sign: float, k
     x, y = site(50, sign, 120)
     draw = np.random.default_rng(3)
     few = np.r_[np.arange(8), draw.choice(np.arange(8, 120), 52, replace=False)]
-    found = fk.join(local, (x[few], y[few]), "new", test=0.9, splits=3)  # six rows to train on, so alone is hard
+    found = fk.join(local, (x[few], y[few]), "new", test=0.9, splits=10)  # six rows to train on, so alone is hard
     assert set(found.kin) <= {f"site {i}" for i in kin}
     assert found.kin
     assert set(found.scores) == {ALONE, KIN}

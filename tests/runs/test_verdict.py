@@ -53,6 +53,6 @@ def test_methods_that_train_otherwise_than_local_are_named() -> None:
     same, other = fk.methods.fedavg(), fk.methods.fedacs()
     assert uneven([fk.methods.local(), same]) == []
     assert uneven([same, other]) == [], "without Local there is nothing to compare with"
-    assert uneven([fk.methods.local(), same, other, replace(alone(other), name="local@train.epochs=5")]) == []
+    assert uneven([fk.methods.local(), same, other, replace(alone(other), name="local@epochs=5")]) == []
     [sentence] = uneven([fk.methods.local(), same, other])
     assert sentence.startswith(f"fedacs trains {effort(other)} a round, Local {effort(same)};")

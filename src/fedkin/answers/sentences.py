@@ -106,6 +106,16 @@ def overview(answers: dict[str, Any]) -> str:
     return "; ".join(said) + "."
 
 
+def headline(answers: dict[str, Any]) -> str:
+    """The answer of all sites in one line: for how many joining pays, and who looks mislabelled."""
+    sites = answers["sites"]
+    pays = sum(site["verdict"] == JOIN for site in sites)
+    of = f"{len(sites)} site" + ("" if len(sites) == 1 else "s")
+    said = f"Joining pays for {pays} of {of}." if pays else f"Joining clearly pays for none of {of}."
+    wrong = [site["site"] for site in sites if site["looks"] == "mislabelled"]
+    return said + (f" {together(wrong, 'and')} {'looks' if len(wrong) == 1 else 'look'} mislabelled." if wrong else "")
+
+
 def in_order(answers: dict[str, Any]) -> list[dict[str, Any]]:
     """The sites, suspicious ones first, then by how clear the answer is; otherwise as they are."""
     return sorted(answers["sites"], key=lambda site: (site["looks"] != "mislabelled", ORDER.index(site["verdict"])))

@@ -142,10 +142,10 @@ def with_local(methods: Sequence[Method]) -> list[Method]:
 
 
 def differences(train: Train, plain: Train) -> str:
-    """Return how a client's training differs from another one's, as 'train.epochs=1,train.eta=0.05'."""
+    """Return how a client's training differs from another one's, as an arm says it: 'epochs=1@eta=0.05'."""
     other = plain.values()
     changed = {name: value for name, value in train.values().items() if value != other.get(name) and value is not None}
-    return ",".join(f"train.{name}={value}" for name, value in sorted(changed.items()))
+    return "@".join(f"{name}={value}" for name, value in sorted(changed.items()))
 
 
 def checked_seeds(seeds: object) -> list[int]:

@@ -37,4 +37,4 @@ TITLES = {
 def title(name: str) -> str:
     """What a method, or an arm of a comparison such as 'fedprox@train.lam=1', is called in a sentence."""
     base, at, changed = name.partition("@")
-    return TITLES.get(base, base) + (f" ({changed.replace(',', ', ')})" if at else "")
+    return TITLES.get(base, base) + (f" ({changed.replace('@', ', ')})" if at else "")

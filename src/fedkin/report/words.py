@@ -137,7 +137,7 @@ def called(study: Study, name: str) -> str:
     entry = study.entries[name]
     some = f" ({len(entry.done)} of {len(entry.runs)} seeds)" if len(entry.done) < len(entry.runs) else ""
     budget = name.partition("@")[2]
-    alone = f"training alone ({budget.replace(',', ', ')})" if budget else "training alone"
+    alone = f"training alone ({budget.replace('@', ', ')})" if budget else "training alone"
     return (alone if is_local(name) else name) + some
 
 

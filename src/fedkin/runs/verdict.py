@@ -17,7 +17,7 @@ LEVEL = 0.05  # of the paired test that calls a difference a win
 
 
 def is_local(name: str) -> bool:
-    """Whether a method of a comparison is Local: 'local', or Local with another budget, as 'local@train.epochs=1'."""
+    """Whether a method of a comparison is Local: 'local', or Local with another budget, as 'local@epochs=1'."""
     return name.partition("@")[0] == LOCAL
 
 

@@ -10,7 +10,7 @@ from fedkin.report.formats import titled as titled_metric
 from fedkin.report.html import Section, choice, note, titled
 from fedkin.report.methods_table import Column, methods_table
 from fedkin.report.study import Study
-from fedkin.report.words import SHOWN, judged_otherwise, score
+from fedkin.report.words import SHOWN, headline, judged_otherwise, lede, score
 from fedkin.runs.statistics import AVERAGES, deciding
 from fedkin.runs.verdict import is_local
 
@@ -29,9 +29,11 @@ def accuracies(study: Study) -> Section:
     if study.against:
         explained += ["Columns against alone are of the last round; only a tested win over training alone is marked."]
     explained += [judged_otherwise(study.summaries)]
+    said = [headline(study), *lede(study)] if study.sites else []  # without sites the header says it
     return Section(
         titled(
             "Methods side by side" if len(study.entries) > 1 else titled_metric(study.metric),
+            f'<div class="lede">{"".join(f"<p>{escape(text)}</p>" for text in said)}</div>' if said else "",
             choice("statistic", "Rounds", options),
             methods_table(study, columns(study), f'id="comparison" data-shows="{SHOWN}"'),
             note(" ".join(explained)),

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from html import escape
 
+from fedkin.answers.sentences import headline as sites_headline
 from fedkin.report.html import Section
 from fedkin.report.study import Study
 from fedkin.report.words import cautions, headline, lede
 
 
 def header(study: Study) -> Section:
-    said = "".join(f"<p>{escape(text)}</p>" for text in lede(study))
+    """The answer of the sites where there is one; what is to be said of the methods then stands above their table."""
+    first = sites_headline(study.sites) if study.sites else headline(study)
+    said = "" if study.sites else "".join(f"<p>{escape(text)}</p>" for text in lede(study))
     warned = "".join(f'<p class="caution">{escape(text)}</p>' for text in cautions(study))
     facts = "".join(
         f"<div><dt>{escape(k)}</dt><dd>{escape(v)}<small>{escape(more)}</small></dd></div>"
         for k, (v, more) in what_was_run(study).items()
     )
     return Section(
-        f'<header><p class="name">fedkin report · {escape(study.name)}</p><h1>{escape(headline(study))}</h1>'
+        f'<header><p class="name">fedkin report · {escape(study.name)}</p><h1>{escape(first)}</h1>'
         f'<div class="lede">{said}</div>{warned}<dl class="facts">{facts}</dl></header>\n'
     )
 
