@@ -55,6 +55,10 @@ class CommandFolder:
             return [RunFolder(self.path)]
         return [RunFolder(path.parent) for path in sorted(self.path.glob("*/seed-*/experiment.json"))]
 
+    def runs_of_method(self) -> list[RunFolder]:
+        """Return the runs that have begun in the folder of one method."""
+        return [RunFolder(path.parent) for path in sorted(self.path.glob("seed-*/experiment.json"))]
+
     @staticmethod
     def around(path: Path) -> CommandFolder:
         """Return the command's folder, also when given that of one of its runs."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, overload
 from fedkin.errors import require
 from fedkin.runs import statistics
 from fedkin.runs.command_folder import CommandFolder
-from fedkin.runs.folder import RunFolder
 from fedkin.runs.run import Run
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Runs(Sequence[Run]):
 def finished_runs(folder: Path | str) -> list[Run]:
     """Return the runs in a folder, which must be finished, in the order of their methods, seeds and splits."""
     place = Path(folder)
-    found = CommandFolder(place).runs() or [RunFolder(path.parent) for path in place.glob("seed-*/experiment.json")]
+    found = CommandFolder(place).runs() or CommandFolder(place).runs_of_method()
     require(found, f"{place} is not a run of fedkin.")
     late = [one.path for one in found if not (one.has_models and one.summarised)]
     require(not late, f"The run in {late[0] if late else place} is not finished; go on with --resume.")
