@@ -88,7 +88,13 @@ def suspicions(answers: dict[str, Any]) -> list[str]:
         for (count, of), names in sorted(groups.items(), reverse=True):
             one = len(names) == 1
             verb = "looks" if one else "look"
-            rest = "mislabelled" if looks == "mislabelled" else "different from the others, though not mislabelled"
+            rest = (
+                "mislabelled"
+                if looks == "mislabelled"
+                else "different from the others, in its labels or its data"
+                if one
+                else "different from the others, in their labels or their data"
+            )
             left = f"{count} filter{'s' if count != 1 else ''} of {of} left {'it' if one else 'them'} out"
             said.append(f"{together(names, 'and')} {verb} {rest}: {left}.")
     return said

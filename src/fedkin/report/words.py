@@ -16,6 +16,8 @@ from fedkin.runs.statistics import deciding, judged_by, of_metric
 from fedkin.runs.verdict import is_local
 
 SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
+ENOUGH = 6  # clients from which on a paired test over clients can reach 5 %: five have p = 0.0625 at best
+TOO_FEW = "so few clients cannot show it in a test over clients"
 FEW = 3  # seeds below which a spread says little
 MODELS = {  # how a sentence says whose accuracy a kind is
     "post": "after local training",
@@ -97,7 +99,8 @@ def headline(study: Study) -> str:
         return f"Clients do better than alone with {who}."
     if all(found["verdict"] == "worse" for found in study.against.values()):
         return "Training alone is best here: clients do worse with " + listed(study.against, "and") + "."
-    return "No method is clearly better than training alone."
+    few = study.begun[0].n < ENOUGH
+    return "No method is clearly better than training alone" + (f": {TOO_FEW}." if few else ".")
 
 
 def reached(study: Study, name: str) -> str:

@@ -26,8 +26,8 @@ def verdicts(study: Study, **words: str) -> None:
     ("words", "headline", "wins"),
     [
         ({"others": "worse"}, "Training alone is best here: clients do worse with fedavg and <i>prox.", 0),
-        ({"others": "no clear difference"}, "No method is clearly better than training alone.", 0),
-        ({"fedavg": "worse", "others": "no clear difference"}, "No method is clearly better than training alone.", 0),
+        ({"others": "no clear difference"}, "No method is clearly better than training alone", 0),
+        ({"fedavg": "worse", "others": "no clear difference"}, "No method is clearly better than training alone", 0),
     ],
 )
 def test_only_a_tested_win_is_called_one(

@@ -24,7 +24,7 @@ def accuracies(study: Study) -> Section:
         options["last10"] = last_ten_title(study)
     several = any(len(entry.done) > 1 for entry in study.entries.values())
     explained = [f"{titled_metric(study.metric)}{in_percent(study.metric)}."]
-    explained += ["Means over seeds ± their standard deviation." if several else "Of one seed."]
+    explained += ["Means over seeds and splits ± their standard deviation." if several else "Of one seed."]
     explained += [last_ten(study)]
     if study.against:
         explained += ["Columns against alone are of the last round; only a tested win over training alone is marked."]

@@ -33,17 +33,17 @@ def what_was_run(study: Study) -> dict[str, tuple[str, str]]:
     small = [
         f"{word}: {said}" for word, said in (("partition", partition), ("irrelevant", data.get("irrelevant"))) if said
     ]
-    sizes = study.clients.get("train")
+    sizes = study.clients.get("train") or [0]
+    size = f"{min(sizes):,} to {max(sizes):,}" if min(sizes) < max(sizes) else f"{max(sizes):,}"
     seeds = list(dict.fromkeys(run.seed for run in study.runs))
     splits = len({run.split for run in study.begun})
     every = resolved["evaluate_every"]
     return {
         "Data": (str(data.get("name", data.get("given"))), "; ".join(small)),
-        "Clients": (f"{resolved['clients']:,}", f"{min(sizes):,} to {max(sizes):,} training samples" if sizes else ""),
+        "Clients": (f"{resolved['clients']:,}", f"{size} training samples each" if any(sizes) else ""),
         "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
         "Rounds": (f"{max(run.asked for run in study.runs):,}", ""),
-        "Seeds": (f"{len(seeds)}", ", ".join(map(str, seeds))),
-        **({"Splits": (f"{splits}", "divisions into train and test")} if splits > 1 else {}),
+        "Seeds": (f"{len(seeds)}" + (f" x {splits} splits" if splits > 1 else ""), ", ".join(map(str, seeds))),
         "Scored": (
             "every round" if every == 1 else f"every {every} rounds",
             "" if every == 1 else "and after the last",
