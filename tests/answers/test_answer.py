@@ -72,6 +72,17 @@ def test_without_predictions_intervals_are_wider_and_the_answer_says_so(folder: 
         assert b["high"] - b["low"] > 0
 
 
+def test_numbers_without_predictions_have_no_answer(tmp_path: Path) -> None:
+    gen = np.random.default_rng(0)
+    clients = {f"site {i}": (x := gen.normal(size=(40, 3)), x @ [1.0, 2.0, 0.5]) for i in range(3)}
+    found = fk.compare(["fedavg"], fk.from_clients(clients, task="regress"), rounds=2, folder=tmp_path / "out")
+    assert answers(found.runs, {"fedavg": LOCAL})["metric"] == "r2"
+    for several in found.runs.values():
+        for run in several.values():
+            run.__dict__["predictions"] = None
+    assert answers(found.runs, {"fedavg": LOCAL}) == {}
+
+
 def test_one_split_is_said_to_be_one() -> None:
     found = fk.compare(["fedavg"], fk.Data("digits", clients=4), rounds=2, warn=lambda _: None)
     assert "try --splits 10" in str(found)

@@ -28,7 +28,7 @@ def silent(what: str, done: int, of: int) -> None:
 def answers(
     runs: Runs, against: Mapping[str, str], telling: Telling = silent, opinions: Opinions | None = None
 ) -> dict[str, Any]:
-    """Return the answer for every site as JSON.
+    """Return the answer for every site as JSON; empty where runs that regress kept no predictions.
 
     `against` has the compared methods, each with the Local that it is compared with; `opinions` say who was left out.
     """
@@ -37,6 +37,8 @@ def answers(
     percent = metrics.METRICS[metric].percent
     measured = by_rows(runs, against, metric, names, telling)
     exact = measured is not None
+    if measured is None and first.task == "regress":
+        return {}
     if measured is None:
         metric, percent, measured = "accuracy", True, by_accuracy(runs, against, names)
     weights = {name: mean_weights(runs[name].values()) for name in against}
@@ -153,5 +155,5 @@ def notes(runs: Runs, exact: bool) -> list[str]:
             "try --splits 10."
         )
     if not exact:
-        said.append("These runs kept no predictions, so the intervals are wider than they need be.")
+        said.append("These runs kept no predictions, so accuracy decides here, with wider intervals than they need be.")
     return said

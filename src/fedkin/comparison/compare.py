@@ -224,7 +224,8 @@ def concluded(
         summary = {"metric": first.metric, "methods": methods, "against_local": against, "cautions": said}
         if against:
             compared = {name: found["against"] for name, found in against.items()}
-            summary["sites"] = answers(runs, compared, telling, opinions_on(plan, runs, loaded, telling))
+            sites = answers(runs, compared, telling, opinions_on(plan, runs, loaded, telling))
+            summary |= {"sites": sites} if sites else {}
     if plan.preset in PRESETS:
         rows = {name: list(found.values()) for name, found in runs.items()}
         summary = summary | {"preset": outcome(PRESETS[plan.preset], rows)}
