@@ -25,6 +25,7 @@ from fedkin.watch.status import status
 Signature = tuple[tuple[str, int, int], ...]  # name, size and time of every file that matters
 SKIPPED = (".", "report.html", "checkpoints", "slots-")  # how names begin of what is no part of the page
 POLL, SELDOM = 1000, 5000  # milliseconds to the page's next question, while something is played and while nothing is
+FIRST = ("header", "sites", "curves", "who_was_selected", "who_learns_from_whom", "opinions", "whose_updates_counted")
 OFTEN = 0.5  # seconds between two looks at the files, at least
 
 # While a file is being replaced, or files of one run are of two different rounds, reading may fail in these ways. The
@@ -49,6 +50,11 @@ class View:
         new = ",".join(f'"{name}":{text}' for name, text in self.pieces.items() if name not in have)
         head = json.dumps(about | {"sections": self.sections}, separators=(",", ":"))
         return f'{head[:-1]},"pieces":{{{new}}}}}'
+
+
+def moving_first(found: dict[str, Section]) -> dict[str, Section]:
+    """The sections with those in front that change while runs are played."""
+    return {name: found[name] for name in [*FIRST, *found] if name in found}
 
 
 def view_of(found: dict[str, Section]) -> View:
@@ -145,7 +151,7 @@ class Watched:
             return
         try:
             study = studied(self.folder, self.read, live=True)
-            self.view, self.study, self.shown = view_of(sections(study)), study, now
+            self.view, self.study, self.shown = view_of(moving_first(sections(study))), study, now
             self.wrong = ""
         except BadInput as error:
             self.wrong = str(error) if CommandFolder(self.folder).runs() else ""  # else it has not begun
