@@ -57,7 +57,7 @@ def test_suspicions_name_sites_and_count_filters() -> None:
     assert sentences.suspicions(found) == ["Hospitals 4 and 9 look mislabelled: 5 filters of 6 left them out."]
     one = answers(made("North", looks="different", left_out_by=("a",), opinions=1))
     [sentence] = sentences.suspicions(one)
-    assert sentence == "North looks different from the others, though not mislabelled: 1 filter of 1 left it out."
+    assert sentence == "North looks different from the others, in its labels or its data: 1 filter of 1 left it out."
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,6 @@ def test_what_an_arm_sets_inside_a_part_keeps_that_part() -> None:
 
 
 REFUSED = {
-    ("fedavg", "fedavg"): "leave one out",
     ("fedprox@lam=1", "fedprox@train.lam=1.0"): "is the same as",
     ("fedprox", "fedprox@lam=0.01,1"): "fedprox@train.lam=0.01 is the same as fedprox",
     ("fedavg", "fedprox@name=fedavg"): "have the same name, fedavg",
@@ -245,3 +244,9 @@ def test_compare_in_python_takes_the_same_words(own: Path) -> None:
         "beta": 1.0,
         "extra": 1.0,
     }
+
+
+def test_an_arm_that_is_written_twice_runs_once() -> None:
+    arms = read_arms(["fedavg", "fedprox@train.lam=1", "fedprox@train.lam=0.1,1,10", "fedavg"])
+    names = ["fedavg", "fedprox@train.lam=1", "fedprox@train.lam=0.1", "fedprox@train.lam=10"]
+    assert [method.name for method in arms] == names

@@ -133,3 +133,28 @@ def test_bad_numbers_of_splits_are_one_sentence() -> None:
     for wrong in (0, 1.5, True):
         with pytest.raises(fk.BadInput, match="--splits"):
             fk.compare(["fedavg"], data(), splits=wrong)  # type: ignore[arg-type]
+
+
+def test_splits_need_the_description_of_what_was_made_after_the_division() -> None:
+    table = fk.load_data(fk.Data("heart"))
+    flipped = fk.load_data(fk.Data("digits", clients=4, irrelevant="flip:0.3"))
+    pair = (np.zeros((4, 2), dtype=np.float32), np.array([0, 1, 0, 1]))
+    given = fk.from_clients({"a": {"train": pair, "test": pair}, "b": {"train": pair, "test": pair}})
+    for federation, words in ((table, "need an fk.Data"), (flipped, "need an fk.Data"), (given, "one split only")):
+        with pytest.raises(fk.BadInput, match=words):
+            fk.compare(["fedavg"], federation, rounds=1, splits=2)
+
+
+def test_a_metric_that_is_not_defined_on_some_split_is_left_out() -> None:
+    gen = np.random.default_rng(0)
+    clients = {name: (gen.normal(size=(8, 3)), np.array([0] * 7 + [1])) for name in "ab"}
+    found = fk.compare(["fedavg"], fk.from_clients(clients), rounds=2, splits=6, metric="auc", warn=lambda _: None)
+    assert len(found.sites()) == 2
+
+
+def test_an_infinite_loss_on_some_split_is_no_crash() -> None:
+    gen = np.random.default_rng(0)
+    clients = {f"site {i}": (x := gen.normal(size=(40, 3)), x @ [1.0, 2.0, 3.0] + 0.1) for i in range(4)}
+    clients["site 0"][0][7] *= 3e4
+    found = fk.compare(["fedavg"], fk.from_clients(clients), rounds=10, splits=8, warn=lambda _: None)
+    assert found.sites()["gain"].map(np.isfinite).all()

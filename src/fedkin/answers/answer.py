@@ -136,7 +136,8 @@ def truth_told(run: Run, opinions: Opinions | None) -> list[str]:
     right = sum(a and bool(b) for a, b in zip(named, truth, strict=True))
     return [
         f"The truth is known here: of {sum(map(bool, truth))} irrelevant sites {right} look mislabelled, and of the "
-        f"{sum(not b for b in truth)} others {sum(named) - right}."
+        f"{sum(not b for b in truth)} others {sum(named) - right}. Irrelevant sites are tested on right labels, so "
+        "joining may pay for them as well."
     ]
 
 

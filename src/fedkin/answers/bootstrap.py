@@ -63,7 +63,8 @@ def gains(
         return np.asarray(better(values[:, theirs], values[:, alone]))
 
     found = differences(site.values(metric))[0]  # (methods, seeds, splits)
-    known = np.isfinite(found).any((1, 2))
+    found = np.asarray(np.where(np.isfinite(found), found, np.nan))  # a loss may be infinite
+    known: np.ndarray = np.isfinite(found).any((1, 2))
     names = [name for name, good in zip(against, known, strict=True) if good]
     if not names:
         return {}

@@ -15,6 +15,7 @@ UNCLEAR: Verdict = "no clear difference"
 FEW: Verdict = "too few test rows to tell"
 
 FEWEST_ROWS = 10  # test rows below which nothing is said: even if every third prediction changed, 5 % is out of reach
+LITTLE = 0.02  # a gain of a share that is too small to join for
 WIDEST = 0.15  # half an interval of a share; a wider one with 0 inside would miss a gain of 15 points half of the time
 
 
@@ -60,7 +61,7 @@ def verdict_on(gain: Gain | None, rows: int, percent: bool = True) -> Verdict:
         return ALONE
     if percent and gain.half > WIDEST:
         return FEW
-    return UNCLEAR if gain.gain > 0 else ALONE
+    return ALONE if percent and gain.gain <= 0 and gain.high < LITTLE else UNCLEAR
 
 
 def decided(

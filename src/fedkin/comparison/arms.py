@@ -51,8 +51,9 @@ def read_arms(targets: Sequence[str | Method], settings: Sequence[str] = ()) -> 
         for path, _ in map(split, settings):
             names = ", ".join(arm.method.name for arm in made)
             require(any(has(arm.method, path) for arm in made), f"None of {names} has a field '{path}'.")
-    check_different(made)
-    return [arm.method for arm in made]
+    once = [arm for i, arm in enumerate(made) if all(arm.method != other.method for other in made[:i])]
+    check_different(once)
+    return [arm.method for arm in once]
 
 
 def arms_of(target: str | Method) -> Iterator[Arm]:
@@ -157,7 +158,7 @@ def meant(arm: Arm, settings: Sequence[str]) -> list[str]:
 
 
 def check_different(arms: Sequence[Arm]) -> None:
-    """Refuse two arms of one name, also where only capitals differ, and one arm under two names."""
+    """Refuse two different arms of one name, also where only capitals differ, and one arm under two names."""
     names: dict[str, Arm] = {}
     for arm in arms:
         other = names.setdefault(arm.method.name.lower(), arm)

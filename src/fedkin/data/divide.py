@@ -72,9 +72,19 @@ def _without(shares: Shares, data: Data) -> Shares:
 
 
 def divided_again(federation: Federation, number: int) -> Federation:
-    """Another division of each client's own samples, into parts of the same sizes; 0 is the federation as it is."""
+    """Another division of each client's own samples, into parts of the same sizes; 0 is the federation as it is.
+
+    What was made of the samples after the first division would not fit the second, so it is refused.
+    """
     if not number:
         return federation
+    changed = federation.preparation is not None or federation.irrelevant is not None
+    require(
+        not changed,
+        "Splits of a table, or with irrelevant clients, need an fk.Data, not the federation loaded from it.",
+    )
+    given = federation.source.get("divided") == "given"
+    require(not given, "These clients came with their own parts for training and test, so there is one split only.")
     lists = [federation.train, *(index for index in (federation.validation, federation.test) if index is not None)]
     parts: list[list[np.ndarray]] = [[] for _ in lists]
     for client, name in enumerate(federation.names):

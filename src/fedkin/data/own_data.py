@@ -78,6 +78,8 @@ def from_clients(
     found = read_target(np.concatenate(collected.y), name, task)
     x, y = np.concatenate(collected.x), torch.from_numpy(found.y)
     train_rows, validation_rows, test_rows = zip(*training.values(), strict=True)
+    about: dict[str, object] = {"kind": "own", "id": name, "rows": {"train": collected.count}, "labels": found.listed}
+    about |= {"divided": "given"} if any(isinstance(samples, Mapping) for samples in clients.values()) else {}
     return Federation(
         name=name,
         x=torch.from_numpy(x),
@@ -89,7 +91,7 @@ def from_clients(
         clients=tuple(training),
         vocabulary=vocabulary,
         left_out=tuple(client for client in parts if client not in training),
-        source={"kind": "own", "id": name, "rows": {"train": collected.count}, "labels": found.listed},
+        source=about,
         task=found.task,
         labels=found.labels,
         notes=() if vocabulary is not None else _scale_notes(x, found.y, np.concatenate(train_rows), found.task),

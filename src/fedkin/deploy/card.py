@@ -10,6 +10,7 @@ import numpy as np
 from fedkin import metrics
 from fedkin.runs.part_json import from_json
 from fedkin.runs.run import Run
+from fedkin.runs.verdict import is_local
 
 KINDS = {"post": "this client's model", "global": "the common model"}  # that the card has scores of
 
@@ -64,6 +65,7 @@ def mean(values: np.ndarray) -> float:
 def card(about: dict[str, Any], prepared: dict[str, Any] | None) -> str:
     """Return the model card in Markdown."""
     client, method = about["client"], about["method"]
+    how = "training alone beside the others of" if is_local(method) else "a method of federated learning, among"
     whose = f"Model for {client}" if client else "Common model of all clients"
     tuned = ", fine-tuned on this client's own training rows" if about["finetuned"] else ""
     if client and about["judged"] == "global":
@@ -72,8 +74,8 @@ def card(about: dict[str, Any], prepared: dict[str, Any] | None) -> str:
         [
             f"# {whose}",
             "",
-            f"Made by {method} ({about['network']}, {about['parameters']:,} numbers), a method of federated learning, "
-            f"among {about['clients']} clients{tuned}. Exported by fedkin on {about['date']}.",
+            f"Made by {method} ({about['network']}, {about['parameters']:,} numbers), {how} {about['clients']} "
+            f"clients{tuned}. Exported by fedkin on {about['date']}.",
             "",
             *use_lines(prepared),
             "## Data",
@@ -156,6 +158,8 @@ def limit_lines(about: dict[str, Any], prepared: dict[str, Any] | None) -> list[
         f"- Meant {where}, measured and coded as the training rows were. It was not tried on any other.",
         "- The scores are of one division into training and test rows; few test rows mean wide intervals. Check the "
         "model on new rows before a decision depends on it, and again when practice or population changes.",
+        "- Where several methods were compared, the method may have been chosen by these very test rows; then the "
+        "scores are a little too good.",
         "- Probabilities are the network's own and may be over-confident.",
     ]
     if prepared is not None:

@@ -245,7 +245,7 @@ class Run(Measures):
         return found
 
     def model(self, client: int | str | None = None, module: nn.Module | None = None) -> nn.Module:
-        """Return the model by which a client is judged, by number or name, or without a client the common model.
+        """Return a client's own model, the one that `post` scores, or without a client the common model.
 
         Where the method has one model for all, a client's model is the common one, fine-tuned for the client as in the
         table. A run of a module that was handed in needs that module again.
@@ -253,7 +253,7 @@ class Run(Measures):
         return judged.model(self, client, module)
 
     def personal(self, client: int | str, module: nn.Module | None = None) -> Model:
-        """Return the numbers of the model by which a client is judged."""
+        """Return the numbers of a client's own model, the one that `post` scores."""
         return judged.personal(self, self.number(client), module)
 
     def number(self, client: int | str) -> int:

@@ -162,7 +162,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         "fairness": {
             kind: {key: float(np.mean([s["fairness"][kind][key] for s in summaries])) for key in values}
             for kind, values in summaries[0]["fairness"].items()
-            if all(value is not None for value in values.values())
+            if all(s["fairness"].get(kind, {}).get(key) is not None for s in summaries for key in values)
         },
         "stability": {
             kind: float(np.mean([s["stability"][kind] for s in summaries]))

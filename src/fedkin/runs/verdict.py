@@ -49,7 +49,7 @@ def gain(theirs: Run, local: Run) -> np.ndarray:
     metric = theirs.metric
     with np.errstate(invalid="ignore"):  # infinite minus infinite
         gained: np.ndarray = METRICS[metric].gain(theirs.last(metric)[theirs.judged], local.last(metric)["post"])
-    most = np.abs(gained[np.isfinite(gained)]).max(initial=0.0)
+    most = np.abs(gained[np.isfinite(gained)]).max(initial=0.0) or 1.0  # where all are infinite, only the sign counts
     gained = np.clip(gained, -most, most)
     irrelevant = theirs.about_clients.get("irrelevant")
     return gained if irrelevant is None else np.where(irrelevant, np.nan, gained)
