@@ -175,6 +175,7 @@ class Metric:
     higher_is_better: bool
     percent: bool
     measure: Callable[[Judged], Tensor] = field(repr=False, compare=False)
+    by_class: bool = False  # whether each class counts the same, so that rows of the rarer classes decide
 
     def gain(self, theirs: Any, other: Any) -> Any:
         """Return how much better `theirs` is than `other`: positive is better, whatever the metric."""
@@ -185,9 +186,9 @@ METRICS = {
     metric.name: metric
     for metric in (
         Metric("accuracy", "accuracy", "classify", True, True, accuracy),
-        Metric("balanced_accuracy", "balanced accuracy", "classify", True, True, balanced_accuracy),
-        Metric("auc", "ROC AUC", "classify", True, True, auc),
-        Metric("f1", "F1", "classify", True, True, f1),
+        Metric("balanced_accuracy", "balanced accuracy", "classify", True, True, balanced_accuracy, by_class=True),
+        Metric("auc", "ROC AUC", "classify", True, True, auc, by_class=True),
+        Metric("f1", "F1", "classify", True, True, f1, by_class=True),
         Metric("log_loss", "log loss", "classify", False, False, log_loss),
         Metric("calibration_error", "calibration error", "classify", False, False, calibration_error),
         Metric("r2", "R2", "regress", True, False, r2),

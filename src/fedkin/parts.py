@@ -220,7 +220,8 @@ class Method(Part):
 
     def cautions(self, task: Task) -> list[str]:
         """What a user should know before a run, one sentence each."""
-        return [*self.select.cautions(task), *self.collaborate.cautions(task, self.select.share(task))]
+        said = [*self.select.cautions(task), *self.collaborate.cautions(task, self.select.share(task))]
+        return [f"{self.name}: {sentence}" for sentence in said]
 
     @property
     def judged(self) -> str:

@@ -121,3 +121,8 @@ def test_many_sites_get_fewer_replicates() -> None:
     few = [site(np.random.default_rng(0), 240, 10, 6) for _ in range(12)]
     assert replicates(few) == 2000
     assert replicates(few * 100) < 2000
+
+
+def test_rows_of_rarer_classes_are_counted_once() -> None:
+    rows, y = [np.array([0, 1, 2, 3]), np.array([2, 3, 4])], [np.array([0, 0, 1, 2]), np.array([1, 2, 0])]
+    assert HeldOut(rows, y, {}, [1.0, 1.0]).rarer == 2

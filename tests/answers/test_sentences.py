@@ -78,7 +78,7 @@ def test_a_terminal_lists_suspicious_and_clear_sites_first_and_not_all() -> None
     sites = [made(f"S {i}", "no clear difference") for i in range(30)]
     sites += [made("S 30"), made("S 31", "stay alone", looks="mislabelled", left_out_by=("a", "b"), opinions=2)]
     found = sentences.lines(answers(*sites))
-    assert found[0] == "1 of 32 sites: join; 1 stay alone; 30 no clear difference."
+    assert found[0] == "1 of 32 sites: join; 30 no clear difference; 1 with doubtful labels."
     assert found[2].startswith("S 31: stay alone")
     assert found[3].startswith("S 30: join")
     assert found[-2:] == ["... and 12 more sites; the report has them all.", "One split."]

@@ -54,3 +54,9 @@ def test_an_answer_says_when_more_steps_alone_reach_more() -> None:
 
 def test_a_site_of_which_nothing_is_known_has_too_few_rows() -> None:
     assert decided("A", 0, {}, {}, {"fedavg": "local"}, True).verdict == "too few test rows to tell"
+
+
+def test_rows_of_the_rarer_classes_must_be_enough_where_they_decide() -> None:
+    gains, against, reached = {"fedavg": SURE}, {"fedavg": "local"}, {"fedavg": 0.9, "local": 0.8}
+    assert decided("A", 75, gains, reached, against, True, rarer=1).verdict == "too few test rows to tell"
+    assert decided("A", 75, gains, reached, against, True, rarer=30).verdict == "join"

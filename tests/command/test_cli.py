@@ -201,7 +201,7 @@ BAD = {
 BAD |= {
     "two parts with one name of a field": (["run", "apfl@select=Attention", *QUICK, "--set", "alpha=1"], "write which"),
     "a sweep in run": (["run", "fedprox@lam=1,2", *QUICK], "use fedkin compare"),
-    "an arm twice": (["compare", "fedavg", "fedavg", *QUICK], "same name, fedavg"),
+    "an arm under two names": (["compare", "fedprox@lam=1", "fedprox@train.lam=1.0", *QUICK], "is the same as"),
     "a module that is not there": (["compare", "nowhere:method", *QUICK], "no module 'nowhere'"),
     "a folder of the system": (["run", "fedavg", *QUICK, "--out", "/proc/here"], "cannot be made"),
     "a folder in a file": (["run", "fedavg", *QUICK, "--out", "/dev/null/here"], "cannot be made"),

@@ -46,7 +46,7 @@ def answers(
     found = []
     for client, site in enumerate(measured):
         gains = site.gains
-        answer = decided(names[client], site.rows, gains, site.reached, against, percent)
+        answer = decided(names[client], site.rows, gains, site.reached, against, percent, site.rarer)
         answer = with_kin(answer, client, names, kin)
         found.append(with_opinions(answer, client, opinions).as_json(gains))
     said = notes(runs, exact) + truth_told(first, opinions)
@@ -61,6 +61,7 @@ class Measured:
     rows: int
     gains: dict[str, Gain]
     reached: dict[str, float]
+    rarer: int | None = None  # of the rows those of rarer classes, where the metric depends on them
 
 
 def by_rows(
@@ -79,7 +80,8 @@ def by_rows(
         generator = keyed_generator(0, "bootstrap", names[done - 1])
         reached = {name: sign * value for name, value in site.reached(metric).items()} if len(site.distinct) else {}
         gains = bootstrap.gains(site, against, metric, generator, count)
-        found.append(Measured(len(site.distinct), gains, reached))
+        rarer = site.rarer if metrics.METRICS[metric].by_class else None
+        found.append(Measured(len(site.distinct), gains, reached, rarer))
         telling("an answer for each site", done, len(sites))
     return found
 

@@ -30,6 +30,13 @@ class HeldOut:
         """The rows that are tested on any split, each once, ascending."""
         return np.unique(np.concatenate(self.rows))
 
+    @cached_property
+    def rarer(self) -> int:
+        """How many of the `distinct` rows are not of the site's most common class."""
+        first = np.unique(np.concatenate(self.rows), return_index=True)[1]
+        counts = np.unique(np.concatenate(self.y)[first], return_counts=True)[1]
+        return int(counts.sum() - counts.max(initial=0))
+
     def values(self, metric: str, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the metric of every run; nan where it is not defined.
 

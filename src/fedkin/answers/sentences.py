@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedkin import metrics
-from fedkin.answers.site import ALONE, FEW, JOIN, UNCLEAR
+from fedkin.answers.site import ALONE, FEW, FEWEST_ROWS, JOIN, UNCLEAR
 from fedkin.methods.titles import title
 
 ORDER = (JOIN, ALONE, UNCLEAR, FEW)  # of verdicts in a list, the clear ones first
@@ -35,18 +35,20 @@ def measured(site: dict[str, Any], metric: str) -> str:
     """The gain of the best method, its interval and the test rows."""
     percent = metrics.METRICS[metric].percent
     low, high = number(site["low"], percent), number(site["high"], percent)
-    return f"{amount(metric, site['gain'])} (95 % interval {low} to {high}, {rows(site['rows'])})"
+    return f"{amount(metric, site['gain'])} (95 % interval {low} to {high}, {rows(site['rows'], site.get('rarer'))})"
 
 
-def rows(count: int) -> str:
-    return f"{count:,} test row" + ("" if count == 1 else "s")
+def rows(count: int, rarer: int | None = None) -> str:
+    """The number of test rows, and of those of rarer classes if they are few."""
+    few = f", {rarer} of them of the rarer classes" if rarer is not None and rarer < FEWEST_ROWS else ""
+    return f"{count:,} test row" + ("" if count == 1 else "s") + few
 
 
 def sentence(site: dict[str, Any], metric: str) -> str:
     """The answer for one site."""
     name, verdict = called(site["site"]), site["verdict"]
     if site["method"] is None or (verdict == FEW and site["gain"] is None):
-        return f"{name}: {FEW} ({rows(site['rows'])})."
+        return f"{name}: {FEW} ({rows(site['rows'], site.get('rarer'))})."
     check = " Check its labels first." if site["looks"] == "mislabelled" else ""
     if verdict == JOIN:
         kin = f" Kin: {together(site['kin'])}." if site["kin"] else ""
@@ -101,21 +103,23 @@ def suspicions(answers: dict[str, Any]) -> list[str]:
 
 
 def overview(answers: dict[str, Any]) -> str:
-    """How many sites should do what: '9 of 12 sites: join; 2 stay alone.'"""
+    """How many sites should do what: '9 of 12 sites: join; 2 stay alone; 1 with doubtful labels.'"""
     sites = answers["sites"]
-    counts = {verdict: sum(site["verdict"] == verdict for site in sites) for verdict in ORDER}
+    fit = [site for site in sites if site["looks"] != "mislabelled"]
+    counts = {verdict: sum(site["verdict"] == verdict for site in fit) for verdict in ORDER}
     said = [
         f"{count} of {len(sites)} sites: {verdict}" if verdict == JOIN else f"{count} {verdict}"
         for verdict, count in counts.items()
         if count or verdict == JOIN
     ]
+    said += [f"{len(sites) - len(fit)} with doubtful labels"] if len(fit) < len(sites) else []
     return "; ".join(said) + "."
 
 
 def headline(answers: dict[str, Any]) -> str:
     """The answer of all sites in one line: for how many joining pays, and who looks mislabelled."""
     sites = answers["sites"]
-    pays = sum(site["verdict"] == JOIN for site in sites)
+    pays = sum(site["verdict"] == JOIN and site["looks"] != "mislabelled" for site in sites)
     of = f"{len(sites)} site" + ("" if len(sites) == 1 else "s")
     said = f"Joining pays for {pays} of {of}." if pays else f"Joining clearly pays for none of {of}."
     wrong = [site["site"] for site in sites if site["looks"] == "mislabelled"]

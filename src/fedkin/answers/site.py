@@ -26,6 +26,7 @@ class Answer:
     site: str
     verdict: Verdict
     rows: int  # different test rows, of all splits
+    rarer: int | None = None  # of them those of rarer classes, where the metric depends on them
     method: str | None = None  # the best one; None where nothing can be compared
     against: str | None = None  # the Local that it is compared with
     gain: float | None = None
@@ -71,14 +72,15 @@ def decided(
     reached: Mapping[str, float],
     against: Mapping[str, str],
     percent: bool,
+    rarer: int | None = None,
 ) -> Answer:
     """Return the answer for a site from the gains of all methods there, and what every arm reaches, larger is
-    better."""
+    better. Where rows of rarer classes decide the metric, there must be enough of them."""
     if not gains:
-        return Answer(site, FEW, rows)
+        return Answer(site, FEW, rows, rarer)
     best = best_of(gains, reached)
     found = gains[best]
-    verdict = verdict_on(found, rows, percent)
+    verdict = verdict_on(found, rows if rarer is None else rarer, percent)
     alone = max((name for name in set(against.values()) if name in reached), key=lambda name: (reached[name], name))
     more = alone if verdict == JOIN and reached[alone] > reached[best] else None
-    return Answer(site, verdict, rows, best, against[best], found.gain, found.low, found.high, better_alone=more)
+    return Answer(site, verdict, rows, rarer, best, against[best], found.gain, found.low, found.high, better_alone=more)

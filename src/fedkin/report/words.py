@@ -18,6 +18,7 @@ from fedkin.runs.verdict import is_local
 SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
 ENOUGH = 6  # clients from which on a paired test over clients can reach 5 %: five have p = 0.0625 at best
 TOO_FEW = "so few clients cannot show it in a test over clients"
+LATE = 6  # unfinished runs that are named
 FEW = 3  # seeds below which a spread says little
 MODELS = {  # how a sentence says whose accuracy a kind is
     "post": "after local training",
@@ -75,10 +76,16 @@ def ranked(study: Study) -> list[str]:
     """Finished methods by the macro value of the metric that decides, the best first."""
 
     def key(name: str) -> float:
-        value = deciding(study.summaries[name]).get(study.ranking_kind, {}).get("macro", {}).get(SHOWN)
+        value = deciding(study.summaries[name]).get(kind_of(study, name), {}).get("macro", {}).get(SHOWN)
         return inf if value is None else study.metric.gain(0.0, float(value))
 
     return sorted(study.summaries, key=key)
+
+
+def kind_of(study: Study, name: str) -> str:
+    """The kind of score that a method is ranked by: `post`, unless it is judged by its common model."""
+    kind = judged_by(study.summaries[name]) if study.ranking_kind == "post" else study.ranking_kind
+    return kind if kind in deciding(study.summaries[name]) else study.ranking_kind
 
 
 def headline(study: Study) -> str:
@@ -105,7 +112,7 @@ def headline(study: Study) -> str:
 
 def reached(study: Study, name: str) -> str:
     """What a method reaches, with its unit: '93.12 %', 'R2 0.417'."""
-    found = score(study.summaries[name], study.ranking_kind)
+    found = score(study.summaries[name], kind_of(study, name))
     if study.metric.percent:
         return f"{found} %" + ("" if study.metric.name == "accuracy" else f" {study.metric.label}")
     return f"{study.metric.label} {found}"
@@ -126,7 +133,7 @@ def lede(study: Study) -> list[str]:
         first = "highest" if study.metric.higher_is_better else "lowest"
         which += "last round" + (f", the {first} first" if len(order) > 1 else "")
         unit = "\u00a0%" if study.metric.percent else ""
-        scores = [f"{called(study, name)} {score(study.summaries[name], study.ranking_kind)}{unit}" for name in order]
+        scores = [f"{called(study, name)} {score(study.summaries[name], kind_of(study, name))}{unit}" for name in order]
         said.append(f"{titled(study.metric)} {MODELS[study.ranking_kind]} ({which}): {', '.join(scores)}.")
     tested = [name for name in order if name in study.against and name in study.gains]
     about = [name for name in tested if name in study.winners] or tested
@@ -138,7 +145,7 @@ def lede(study: Study) -> list[str]:
 def called(study: Study, name: str) -> str:
     """A method's name in a sentence, with its number of finished seeds if some are missing."""
     entry = study.entries[name]
-    some = f" ({len(entry.done)} of {len(entry.runs)} seeds)" if len(entry.done) < len(entry.runs) else ""
+    some = f" ({len(entry.done)} of {len(entry.runs)} runs)" if len(entry.done) < len(entry.runs) else ""
     budget = name.partition("@")[2]
     alone = f"training alone ({budget.replace('@', ', ')})" if budget else "training alone"
     return (alone if is_local(name) else name) + some
@@ -166,9 +173,10 @@ def cautions(study: Study) -> list[str]:
     said = []
     late = [(name, run) for name, entry in study.entries.items() for run in entry.runs if not run.finished]
     if late:
-        at = [f"{name} seed {t.seed} ({how_far(t)})" for name, t in late]
-        said.append(f"Unfinished: {', '.join(at)}. Numbers are of finished seeds only, and there is no verdict yet.")
-    seeds = max(len(entry.done) for entry in study.entries.values())
+        at = [f"{name} {repetition(t)} ({how_far(t)})" for name, t in late[:LATE]]
+        at += [f"{len(late) - LATE} more"] if len(late) > LATE else []
+        said.append(f"Unfinished: {', '.join(at)}. Numbers are of finished runs only, and there is no verdict yet.")
+    seeds = max(len({run.seed for run in entry.done}) for entry in study.entries.values())
     if 0 < seeds < FEW:
         few = "One seed" if seeds == 1 else f"{seeds} seeds"
         said.append(f"{few} only: how much the numbers vary from one run to the next is not well known.")
@@ -176,6 +184,11 @@ def cautions(study: Study) -> list[str]:
         if summary["dropped"]:
             said.append(f"{name}: {summary['dropped']} uploads were not finite and were not used.")
     return said + study.cautions
+
+
+def repetition(run: Run) -> str:
+    """Which one of a method's runs it is; one that has not begun is known by its folder only."""
+    return f"seed {run.seed}" if run.folder is None else run.folder.name.replace("-", " ")
 
 
 def judged_otherwise(methods: dict[str, Any]) -> str:

@@ -35,7 +35,7 @@ def sites(study: Study) -> Section | None:
 def table(found: dict[str, Any]) -> str:
     """A row for each site."""
     gain = f"gain, {unit(found['metric'])}"
-    heads = ["site", "answer", "method", gain, "95 % interval", "test rows", "kin"]
+    heads = ["site", "answer", gain, "95 % interval", "method", "test rows", "kin"]
     heads += ["left out by"] if found.get("filters") else []
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
     span = scale(found["sites"])
@@ -53,9 +53,9 @@ def row(site: dict[str, Any], found: dict[str, Any], span: float) -> str:
     alone = f' title="against {escape(title(site["against"]))}"' if site["against"] else ""
     cells = [
         f'<td class="said"><span class="verdict-{place}">{escape(site["verdict"])}</span>{looks}</td>',
-        f'<td class="said"{alone}>{escape(method)}</td>',
         f"<td>{escape(number(site['gain'], percent, True)) if known else '-'}</td>",
-        f"<td>{drawn(site, metric, span) if known else '-'}</td>",
+        f'<td class="drawn">{drawn(site, metric, span) if known else "-"}</td>',
+        f'<td class="said"{alone}>{escape(method)}</td>',
         f"<td>{site['rows']:,}</td>",
         f'<td class="said">{escape(together(site["kin"])) if site["kin"] else "-"}</td>',
     ]
@@ -91,15 +91,21 @@ def drawn(site: dict[str, Any], metric: str, span: float) -> str:
     middle, low, high = HEIGHT / 2, x(site["low"]), x(site["high"])
     percent = metrics.METRICS[metric].percent
     label = f"{amount(metric, site['gain'])}, from {number(site['low'], percent)} to {number(site['high'], percent)}"
+    ends = "".join(
+        f'<line x1="{at}" y1="{middle - 4}" x2="{at}" y2="{middle + 4}"/>'
+        if abs(value) <= span
+        else f'<path d="M{at} {middle}l{-4 if at > x(0) else 4} -4v8z"/>'  # an arrow: the interval goes on
+        for at, value in ((low, site["low"]), (high, site["high"]))
+    )
     tone = "up" if site["low"] > 0 else "down" if site["high"] < 0 else "none"
     return (
         f'<svg class="interval {tone}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escape(label)}">'
         f"<title>{escape(label)}</title>"
         f'<line class="zero" x1="{x(0)}" y1="0" x2="{x(0)}" y2="{HEIGHT}"/>'
         f'<line x1="{low}" y1="{middle}" x2="{high}" y2="{middle}"/>'
-        f'<line x1="{low}" y1="{middle - 4}" x2="{low}" y2="{middle + 4}"/>'
-        f'<line x1="{high}" y1="{middle - 4}" x2="{high}" y2="{middle + 4}"/>'
+        f"{ends}"
         f'<circle cx="{x(site["gain"])}" cy="{middle}" r="4"/></svg>'
+        f"<small>{escape(number(site['low'], percent))} to {escape(number(site['high'], percent))}</small>"
     )
 
 
