@@ -79,7 +79,7 @@ def test_the_page_follows_a_comparison_from_before_it_begins_to_its_end(
     gate.open.set()
     played.join(60)
     found.until(f"() => ({SAYS})().startsWith('Finished')", 60)
-    found.until("() => document.querySelector('h1').innerText.includes('alone')")
+    found.until("() => document.querySelector('h1').innerText.includes('Joining')")
     assert found.page.evaluate(lines) > before, "the curve of the third method came by itself"
     kept = "() => window.untouched === document.getElementById('curves') && document.getElementById('every-run').open"
     assert found.page.evaluate(kept), "figures are changed in place, and what was opened stays open"
