@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import fedkin as fk
+from fedkin.deploy import choose
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hospitals import hospitals
@@ -40,6 +41,9 @@ def test_export_says_what_it_took_and_prints_the_folder(fedkin, place: Path) -> 
     assert wrong.code == 2
     assert "no client called 'Hospital 33'; did you mean Hospital 3" in wrong.err
     assert not Path("other").exists()
+    nowhere = fedkin("export", str(place / "out"), "--client", "Hospital 3", "-o", "/proc/x")
+    assert nowhere.code == 2
+    assert nowhere.err == "fedkin: /proc/x cannot be written: No such file or directory; choose another -o.\n"
 
 
 def test_predict_prints_or_writes_a_table(fedkin, place: Path) -> None:
@@ -69,6 +73,26 @@ def test_predict_prints_or_writes_a_table(fedkin, place: Path) -> None:
     assert (missing.code, missing.err) == (2, "fedkin: There is no file nothing.csv.\n")
 
 
+def test_predict_follows_the_comparison(fedkin, place: Path) -> None:
+    out, rows = place / "out", pd.read_csv(place / "patients.csv")
+    found = fedkin("predict", str(out), str(place / "patients.csv"), "--keep", "-o", "p.csv")
+    assert found.code == 0
+    assert found.err.startswith("Each site gets what the comparison recommends to it")
+    table = pd.read_csv("p.csv")
+    for site in ("Hospital 1", "Hospital 5"):
+        mine = rows["hospital"] == site
+        wanted = fk.predict(choose(out, site).run, rows[mine], site)
+        assert table.loc[mine, "prediction"].tolist() == wanted["prediction"].tolist()
+    new = fedkin("predict", str(out), str(place / "new.csv"))
+    assert new.err == "Not in the comparison, so judged by the common model of fedavg: Hospital 12.\n"
+    rows.drop(columns=["ward", "age"]).to_csv("less.csv", index=False)
+    less = fedkin("predict", str(out), "less.csv")
+    assert less.err.startswith("fedkin: The table lacks the column age, ward;")
+    nowhere = fedkin("predict", str(out), str(place / "new.csv"), "-o", "nowhere/p.csv")
+    assert nowhere.code == 2
+    assert nowhere.err == "fedkin: nowhere/p.csv cannot be written: No such file or directory; choose another -o.\n"
+
+
 def test_codes_with_leading_zeros_stay_as_written(fedkin, tmp_path: Path) -> None:
     """Rows to predict that have only codes like 010 are no numbers, because the column was a category in training."""
     draw = pd.DataFrame({"site": ["a", "b"] * 40, "code": ["010", "X20"] * 20 + ["X20", "010"] * 20, "v": range(80)})
@@ -95,6 +119,8 @@ def test_join_prints_a_table_and_a_verdict(fedkin, place: Path) -> None:
     assert set(value["scores"]) == {"alone", "its kin's models, fine-tuned"}
     there = fedkin("join", str(place / "out"), str(place / "three.csv"))
     assert there.code == 2
-    assert "Hospital 3 took part in this run" in there.err
+    assert there.err.startswith("fedkin: Hospital 3 took part in this run")
+    few = fedkin("join", str(place / "out"), str(place / "new.csv"), "--test", "2")
+    assert few.err.strip().startswith("fedkin: --test is a share between 0 and 1")
     several = fedkin("join", str(place / "out"), str(place / "patients.csv"))
     assert "has rows of 11 sites" in several.err

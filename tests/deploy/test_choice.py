@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fedkin as fk
-from fedkin.deploy import choose
+from fedkin.deploy import Chooser, choose
 
 
 def test_one_run_is_taken_without_a_word(compared: fk.Comparison) -> None:
@@ -59,3 +59,25 @@ def test_without_a_client_only_common_models_count(compared: fk.Comparison) -> N
     assert choose(compared.folder).run.method == "fedavg"
     with pytest.raises(fk.BadInput, match="There is no method in this folder called 'fedav'; did you mean fedavg"):
         choose(compared.folder, method="fedav")
+
+
+def test_clients_that_look_mislabelled_do_not_choose(compared: fk.Comparison, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(compared.folder, folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    for site in summary["sites"]["sites"]:
+        site["looks"] = "mislabelled" if site["site"] != "Hospital 5" else None
+    (folder / "summary.json").write_text(json.dumps(summary))
+    chooser = Chooser(folder)
+    number = chooser.runs[0].number("Hospital 5")
+    assert chooser.judging(None) == [number]
+    assert chooser.judging("Hospital 2") == [chooser.runs[0].number("Hospital 2")]
+    scores = {
+        name: np.mean([run.accuracies["post"][number] for run in runs.values()]) for name, runs in compared.runs.items()
+    }
+    assert scores[chooser.choose(kinds=("judged",)).run.method] == max(scores.values())
+
+
+def test_common_models_that_were_not_scored_count(compared: fk.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fk.Run, "last", lambda self: {})
+    assert choose(compared.folder).run.method == "fedavg"

@@ -92,6 +92,45 @@ def test_a_missing_column_is_named(fedavg: fk.Run, rows_of, tmp_path: Path) -> N
     assert found.stderr.strip() == "The table lacks the column age, ward."
 
 
+def refused(folder: Path, *words: object) -> str:
+    """The sentence with which predict.py ends."""
+    found = script(folder / "predict.py", *words)
+    assert found.returncode == 1
+    assert "Traceback" not in found.stderr
+    return found.stderr.strip()
+
+
+def test_what_the_script_cannot_read_is_one_sentence(fedavg: fk.Run, tmp_path: Path) -> None:
+    folder, picture = fk.export(fedavg, tmp_path / "model", "Hospital 3"), tmp_path / "a.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert refused(folder).endswith("python predict.py rows.csv [predictions.csv]")
+    assert refused(folder, tmp_path / "no.csv") == f"There is no file {tmp_path / 'no.csv'}."
+    assert refused(folder, picture).startswith(f"{picture} cannot be read as a CSV table in UTF-8: ")
+    code = [line for line in (folder / "predict.py").read_text().splitlines() if line and not line.startswith('"""')]
+    assert len(code) <= 10
+
+
+def test_what_the_script_of_arrays_cannot_read_is_one_sentence(tmp_path: Path) -> None:
+    made = fk.Experiment(fk.methods.fedavg(count=2), fk.Data("digits", clients=2), "dnn:4", rounds=1)
+    folder, picture = fk.export(fk.run(made), tmp_path / "model"), tmp_path / "a.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+    np.savez(tmp_path / "y.npz", y=np.zeros(3))
+    np.savez(tmp_path / "x.npz", x=np.zeros((3, 2)))
+    torch.save([1, 2], tmp_path / "list.pt")
+    assert "python predict.py" in refused(folder)
+    assert refused(folder, tmp_path / "no.npz") == f"There is no file {tmp_path / 'no.npz'}."
+    for file in ("a.png", "y.npz", "list.pt"):
+        assert refused(folder, tmp_path / file).startswith(f"{tmp_path / file} cannot be read: give an .npz"), file
+    assert refused(folder, tmp_path / "x.npz").startswith("The samples are of shape [2], but the network takes")
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(fedavg: fk.Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for place in (Path("/proc/x"), tmp_path / "file" / "model", tmp_path / ("long" * 100)):
+        with pytest.raises(fk.BadInput, match=r"cannot be written: .*; choose another -o\.$"):
+            fk.export(fedavg, place, "Hospital 3")
+
+
 def test_nothing_of_other_sites_is_exported(fedavg: fk.Run, tmp_path: Path) -> None:
     folder = fk.export(fedavg, tmp_path / "model", "Hospital 7")
     how = json.loads((folder / "preparation.json").read_text())

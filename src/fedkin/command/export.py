@@ -42,8 +42,8 @@ def export(
     from fedkin.deploy.package import export as write
 
     chosen = choose(folder, client, method, seed)
-    say(chosen.said)
     path = write(chosen.run, out, client)
+    say(chosen.said)
     file = "rows.csv" if chosen.run.preparation is not None else "x.npz"
     say(f"Try: python {path / 'predict.py'} {file}")
     print(path)

@@ -42,10 +42,10 @@ def join(
 
     require(table.is_file(), f"There is no file {table}.")
     chosen = choose(folder, None, method, seed, kinds=("global", "judged"))
-    say(chosen.said)
     rows, called = read_site(chosen.run, table, name)
     with Rounds() as shown:
         found = joined(chosen.run, rows, called, test=test, splits=splits, callbacks=[shown])
+    say(chosen.said)
     if as_json:
         sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
         return

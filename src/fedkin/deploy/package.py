@@ -64,8 +64,12 @@ def export(run: Run, out: Path | str, client: str | None = None, module: nn.Modu
 
 
 def check_free(path: Path) -> None:
-    """Refuse a path where something lies that no export wrote."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    """Refuse a path where something lies that no export wrote, or that cannot be looked at."""
+    try:
+        free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}; choose another -o.") from error
+    if free:
         return
     try:
         about = files.read_json(path / "model.json")

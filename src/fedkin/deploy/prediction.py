@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,17 +48,24 @@ def predict(
         return rows_of_one(run, rows, client, module)
     owners = pd.Series(texts(rows[column]), index=rows.index)
     known = set(run.about_clients["names"])
-    strange = sorted({str(owner) for owner in owners if owner not in known})
+    strange = [owner for owner in owners if owner not in known]
     if strange:
-        names = f"{', '.join(strange[:5])}{' ...' if len(strange) > 5 else ''}"
+        names = some_of(strange)
         common = "global" in run.models
         require(common, f"{run.method} has no common model, and these rows are of no client of the run: {names}.")
         warn(f"Not in the run, so judged by the common model: {names}.")
-    parts = []
+    parts, places = [], []
     for owner in dict.fromkeys(owner if owner in known else None for owner in owners):
         mine = (owners == owner) if owner is not None else ~owners.isin(known)
+        places.append(np.flatnonzero(mine))
         parts.append(rows_of_one(run, rows[mine.to_numpy()], owner, module))
-    return pd.concat(parts).loc[rows.index] if parts else rows_of_one(run, rows, None, module)
+    return pd.concat(parts).iloc[np.argsort(np.concatenate(places))] if parts else rows_of_one(run, rows, None, module)
+
+
+def some_of(owners: Iterable[object]) -> str:
+    """Return the first names of sites, each once."""
+    names = sorted({str(owner) for owner in owners})
+    return f"{', '.join(names[:5])}{' ...' if len(names) > 5 else ''}"
 
 
 def rows_of_one(run: Run, rows: pd.DataFrame, client: str | None, module: nn.Module | None) -> pd.DataFrame:

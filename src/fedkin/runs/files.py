@@ -85,9 +85,13 @@ def write(path: Path, content: bytes) -> None:
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """Let the block fill a folder that appears at `path` only when it is whole; one that is there is replaced."""
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".part") as beside:
+    given, path = path, path.resolve()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:
+        raise BadInput(f"{given} cannot be written: {error.strerror}; choose another -o.") from error
+    with temporary as beside:
         made = Path(beside) / "new"
         made.mkdir()
         yield made

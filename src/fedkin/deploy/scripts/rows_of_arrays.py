@@ -4,6 +4,7 @@ An .npz file has an array `x` with a row for each sample; a .pt file has a tenso
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,16 @@ ABOUT = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
 
 def read(file: str) -> torch.Tensor:
     """The samples in a file."""
-    found = torch.load(file) if file.endswith(".pt") else torch.from_numpy(np.load(file)["x"])
-    x = found["x"] if isinstance(found, dict) else found
+    if not Path(file).is_file():
+        sys.exit(f"There is no file {file}.")
+    try:
+        found = torch.load(file) if file.endswith(".pt") else torch.from_numpy(np.load(file)["x"])
+        x = found["x"] if isinstance(found, dict) else found
+        shape = list(x.shape[1:])
+    except Exception:  # torch, numpy and zip raise many kinds
+        sys.exit(f"{file} cannot be read: give an .npz with an array x, or a .pt with a tensor x.")
+    if shape != ABOUT["shape"]:
+        sys.exit(f"The samples are of shape {shape}, but the network takes samples of shape {ABOUT['shape']}.")
     return x.long() if ABOUT["tokens"] else x.float()
 
 

@@ -41,8 +41,14 @@ def samples(rows: pd.DataFrame) -> torch.Tensor:
 
 def read(file: str) -> torch.Tensor:
     """The samples in a CSV file."""
-    first = Path(file).read_text(encoding="utf-8-sig").partition("\n")[0]
-    rows = pd.read_csv(file, sep=max(",;\t|", key=first.count), dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    if not Path(file).is_file():
+        sys.exit(f"There is no file {file}.")
+    try:
+        first = Path(file).read_text(encoding="utf-8-sig").partition("\n")[0]
+        by = max(",;\t|", key=first.count)
+        rows = pd.read_csv(file, sep=by, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except (OSError, ValueError) as error:  # a text that is none, or rows of different lengths
+        sys.exit(f"{file} cannot be read as a CSV table in UTF-8: {str(error).strip()}")
     return samples(rows.rename(columns=str.strip))
 
 
