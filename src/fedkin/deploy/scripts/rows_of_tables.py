@@ -42,7 +42,10 @@ def samples(rows: pd.DataFrame) -> torch.Tensor:
 def read(file: str) -> torch.Tensor:
     """The samples in a CSV file."""
     first = Path(file).read_text(encoding="utf-8-sig").partition("\n")[0]
-    rows = pd.read_csv(file, sep=max(",;\t|", key=first.count), dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    mark = max(",;\t|", key=first.count)
+    rows = pd.read_csv(file, sep=mark, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    if mark == ";":  # then a comma inside a number is a decimal one
+        rows = rows.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
     return samples(rows.rename(columns=str.strip))
 
 
