@@ -66,12 +66,30 @@ def test_columns_and_scaling_are_chosen(fedkin, table: str, tmp_path: Path) -> N
         ([*COLUMNS, "--standardise", "sites"], "did you mean site"),
         ([*COLUMNS, "--task", "regress"], "no number to regress"),
         (["--client-column", "hospital", "--target-column", "age"], "--task classify or --task regress"),
+        (["--client-column", "hospital", "--target-column", "Outcome"], "did you mean outcome?"),
+        (["--client-column", "hospital", "--target-column", "hospital"], "choose another --target-column"),
+        (["--client-column", "hospital", "--target-column", "country"], "one value only, 'NL': there is nothing"),
+        (["--client-column", "hospital", "--target-column", "admitted"], "is dates; choose another --target-column"),
     ],
 )
 def test_mistakes_name_the_option(fedkin, table: str, options: list[str], sentence: str) -> None:
     outcome = fedkin("data", "show", table, *options)
     assert outcome.code == 2
     assert sentence in " ".join(outcome.err.split())
+
+
+def test_a_column_that_gives_every_row_a_client_of_its_own(fedkin, tmp_path: Path) -> None:
+    hospitals(sizes=(10, 20)).to_csv(tmp_path / "a.csv", index=False)
+    options = ["--client-column", "patient_id", "--target-column", "outcome", "--rounds", "1"]
+    outcome = fedkin("compare", "fedavg", "--data", "a.csv", *options)
+    assert outcome.code == 2
+    said = (
+        r"none of the \d+ clients has any: they have at most 1 sample each; is 'patient_id' the right --client-column\?"
+    )
+    assert re.search(said, " ".join(outcome.err.split()))
+    options[1] = "hospital"
+    outcome = fedkin("compare", "fedavg", "--data", "a.csv", *options, "--test", "0")
+    assert "no client has any; raise --test." in " ".join(outcome.err.split())
 
 
 def test_the_help_of_data_show_is_whole(fedkin) -> None:

@@ -208,6 +208,45 @@ class TestMistakes:
         name = written(frame().assign(label=[f"note {i}" for i in range(40)]), tmp_path / "a.csv")
         assert "40 different texts in 40 rows, which are hardly classes" in refused(name)
 
+    def test_a_length_of_stay_is_asked_about_but_class_numbers_of_arrays_are_not(self, tmp_path: Path) -> None:
+        days = np.arange(1000) % 50
+        name = written(frame(1000).assign(label=days), tmp_path / "a.csv")
+        assert "50 different whole numbers in 1,000 rows" in refused(name)
+        assert load(Data(name, task="regress")).task == "regress"
+        assert load(Data(name, task="classify")).classes == 50
+        np.savez(tmp_path / "a.npz", x=np.ones((1000, 1, 2, 2)), y=days, client=days % 3)
+        assert load(Data(str(tmp_path / "a.npz"))).classes == 50
+
+    def test_the_target_is_the_client(self, tmp_path: Path) -> None:
+        name = written(frame(), tmp_path / "a.csv")
+        said = "The column 'client' cannot say both whose a row is and what to predict; choose another --target-column."
+        assert refused(name, target="client") == said
+        assert refused(name, target="client", client="client", partition="iid") == said
+        assert load(Data(name, "iid", target="client", clients=2)).classes == 4  # then it is no column of clients
+
+    @pytest.mark.parametrize(("value", "told"), [("DK", "DK"), (2.0, "2"), (0, "0"), (1.5, "1.5"), (True, "True")])
+    def test_a_target_with_one_value(self, tmp_path: Path, value: object, told: str) -> None:
+        name = written(frame().assign(label=value), tmp_path / "a.csv")
+        assert f"column 'label', has one value only, '{told}': there is nothing to learn" in refused(name)
+
+    @pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", None])
+    def test_a_target_of_dates(self, tmp_path: Path, form: str | None) -> None:
+        days = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(40) % 3, unit="D"))
+        label = days.dt.strftime(form) if form else days
+        name = written(frame().assign(label=label), tmp_path / "a.parquet")
+        assert refused(name).endswith("column 'label', is dates; choose another --target-column.")
+        codes = written(
+            frame().assign(label=days.dt.day.map({1: "2021", 2: "2022", 3: "2023"})), tmp_path / "b.parquet"
+        )
+        assert load(Data(codes)).labels == ("2021", "2022", "2023")  # numbers as text are classes
+
+    @pytest.mark.parametrize("asked", ["Outcome", "OUTCOME", "outcme"])
+    def test_nearly_the_name_of_a_column(self, tmp_path: Path, asked: str) -> None:
+        name = written(frame().rename(columns={"label": "outcome", "client": "Ward"}), tmp_path / "a.csv")
+        said = "; did you mean outcome? If so, set 'target' (--target-column)."
+        assert refused(name, target=asked).endswith(said)
+        assert "did you mean Ward? If so, set 'client'" in refused(name, target="outcome", client="ward")
+
     @pytest.mark.parametrize(("option", "column"), [("features", "agee"), ("drop", "agee")])
     def test_columns_that_are_not_there(self, tmp_path: Path, option: str, column: str) -> None:
         name = written(frame(), tmp_path / "a.csv")

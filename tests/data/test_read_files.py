@@ -57,6 +57,30 @@ def test_a_separator_inside_quotes_is_none(tmp_path: Path) -> None:
     assert list(read_file(tmp_path / "a.csv").frame.columns) == ["weight; kg, net; or so; so", "label"]
 
 
+def test_decimal_commas_between_semicolons(tmp_path: Path) -> None:
+    table = frame().assign(dose=[-0.5, 2, None, 3.25] * 10, level=["low", "1.5", "high", "low"] * 10)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    commas = table.assign(level=table["level"].str.replace(".", ","))
+    commas.to_csv(tmp_path / "b.csv", index=False, sep=";", decimal=",")
+    assert "-0,5" in (tmp_path / "b.csv").read_text()
+    plain, read = (read_file(tmp_path / name).frame for name in ("a.csv", "b.csv"))
+    pd.testing.assert_frame_equal(plain, read)
+    as_text = read_file(tmp_path / "b.csv", ["age"]).frame["age"]
+    assert as_text.tolist() == [str(age) for age in table["age"]]
+    assert load(Data(str(tmp_path / "b.csv"), target="age")).task == "regress"
+    commas.to_csv(tmp_path / "c.csv", index=False, decimal=",")  # between commas they are text
+    assert "decimal commas" in " ".join(load(Data(str(tmp_path / "c.csv"))).notes)
+
+
+def test_a_file_of_no_kind_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pic.png").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=r"pic\.png is not read by fedkin; give a file of these kinds: \.csv, \.tsv"):
+        load(Data("pic.png"))
+    with pytest.raises(BadInput, match=r"There is no dataset called 'other\.png'"):
+        Data("other.png")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 def test_encodings(tmp_path: Path, encoding: str) -> None:
     frame().to_csv(tmp_path / "a.csv", index=False, encoding=encoding)

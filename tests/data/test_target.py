@@ -51,6 +51,9 @@ def test_many_whole_numbers_ask_which_is_meant() -> None:
     assert read_target(many, "it", "classify").classes == 21
     assert read_target(few, "it").classes == 20
     assert read_target(np.repeat(many, 20), "it").classes == 21  # class numbers, each in many rows
+    with pytest.raises(BadInput, match=r"21 different whole numbers in 420 rows.*--task classify or --task regress"):
+        read_target(np.repeat(many, 20), "it", table=True)  # days of a stay
+    assert read_target(np.repeat(few, 20), "it", table=True).classes == 20
     with pytest.raises(BadInput, match="61 different whole numbers in 6,100 rows"):
         read_target(np.repeat(np.arange(20, 81), 100), "it")  # ages
 

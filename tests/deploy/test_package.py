@@ -15,6 +15,7 @@ import torch
 
 import fedkin as fk
 from fedkin.deploy.prediction import outputs
+from fedkin.deploy.reading import read_rows
 
 ALONE = """
 import runpy, sys
@@ -83,6 +84,17 @@ def test_odd_rows_are_predicted_as_fedkin_does(fedavg: fk.Run, rows_of, tmp_path
     ours = fk.predict(fedavg, rows, "Hospital 3")
     np.testing.assert_allclose(ours.iloc[:, 1:].to_numpy(), found.iloc[:, 2:].to_numpy(), atol=1e-6)
     assert len(set(found["probability recovered"].round(6))) == 8
+
+
+def test_decimal_commas_are_read_as_fedkin_does(fedavg: fk.Run, rows_of, tmp_path: Path) -> None:
+    rows = rows_of("Hospital 3").drop(columns=["outcome", "hospital"])
+    rows.to_csv(tmp_path / "points.csv", index=False)
+    rows.to_csv(tmp_path / "commas.csv", index=False, sep=";", decimal=",")
+    folder = fk.export(fedavg, tmp_path / "model", "Hospital 3")
+    points, commas = (predicted(folder, tmp_path / name) for name in ("points.csv", "commas.csv"))
+    pd.testing.assert_frame_equal(points, commas)
+    ours = fk.predict(fedavg, read_rows(fedavg, tmp_path / "commas.csv"), "Hospital 3")
+    np.testing.assert_allclose(ours.iloc[:, 1:].to_numpy(), commas.iloc[:, 2:].to_numpy(), atol=1e-6)
 
 
 def test_a_missing_column_is_named(fedavg: fk.Run, rows_of, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from fedkin.comparison.plan import (
     Loaded,
     Plan,
     check_agreement,
+    check_tests,
     checked_seeds,
     checked_splits,
     read_plan,
@@ -129,8 +130,9 @@ def plan_for(
         require(resume or not busy, sentence)
     stored = read_plan(folder) if resume and isinstance(folder, Path) else None
     number = jobs or (stored.get("jobs", 1) if stored else 1)
-    tests = int(loaded(experiments[0]).test.sizes.sum())
-    require(len(experiments) == 1 or tests, "A comparison needs test samples, and no client has any; raise --test.")
+    federation = loaded(experiments[0])
+    if len(experiments) > 1:
+        check_tests(federation)
     if stored:  # what was chosen then holds
         then = {value["method"]["name"]: value for value in stored["arms"]}
         experiments = [as_begun(one, then.get(one.method.name, {})) for one in experiments]

@@ -11,7 +11,7 @@ from typing import Any
 from fedkin.data import Data, load
 from fedkin.data.divide import divided_again
 from fedkin.data.federation import Federation
-from fedkin.errors import require
+from fedkin.errors import BadInput, require
 from fedkin.methods.local import alone, local, matched
 from fedkin.parts import Method, Train
 from fedkin.round import begin
@@ -226,6 +226,20 @@ def checked_splits(splits: object) -> int:
     whole = isinstance(splits, int) and not isinstance(splits, bool) and splits >= 1
     require(whole, f"--splits is a number of divisions into train and test from 1, not {splits!r}.")
     return int(str(splits))
+
+
+def check_tests(federation: Federation) -> None:
+    """Refuse a federation in which no client has test samples; say so if each client has one sample only."""
+    if federation.test.sizes.sum():
+        return
+    single = int(federation.train.sizes.max()) == 1
+    require(single, "A comparison needs test samples, and no client has any; raise --test.")
+    column = (federation.preparation or {}).get("client")
+    advice = f"is '{column}' the right --client-column?" if column else "give every client more samples."
+    raise BadInput(
+        f"A comparison needs test samples, and none of the {federation.n:,} clients has any: they have at most 1 "
+        f"sample each; {advice}"
+    )
 
 
 def with_new_fields(value: dict[str, Any]) -> dict[str, Any]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from fedkin.data.columns import MOST
 from fedkin.data.natural_order import natural_key, natural_order
 from fedkin.data.notation import partition_argument
 from fedkin.data.read_files import TABLES, File, read_file
 from fedkin.data.samples import Samples, Table
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
-from fedkin.data.values import texts
+from fedkin.data.values import date_format, numbers, texts
 from fedkin.errors import BadInput, require
 
 if TYPE_CHECKING:
@@ -53,13 +55,20 @@ def _samples(files: list[File], data: Data, client: str, needs_client: bool) -> 
     target = _target_column(files, data.target)
     for file in files:
         has = client in file.frame.columns or not needs_client
-        only = _listed(file)
-        sentence = f"{file.name} has no column '{client}' that says whose a row is, only {only}"
-        require(has, f"{sentence}; set 'client' (--client-column).")
+        sentence = f"{file.name} has no column '{client}' that says whose a row is, only {_listed(file)}"
+        require(has, f"{sentence}; {_meant(client, file) if client != CLIENT else ''}set 'client' (--client-column).")
+    both = target == client and (needs_client or data.client is not None)
+    require(
+        not both,
+        f"The column '{target}' cannot say both whose a row is and what to predict; choose another --target-column.",
+    )
     frame, x, notes = _joined(files, (target, client))
     frame, x, without = _with_target(frame, x, target)
     notes += (f"{without:,} rows without '{target}' are left out.",) if without else ()
-    found = read_target(_values(frame[target]), f"{data.name}, column '{target}',", data.task)
+    where = f"{data.name}, column '{target}',"
+    _check_target(frame[target], where)
+    table = not all(file.name.lower().endswith(".npz") for file in files)
+    found = read_target(_values(frame[target]), where, data.task, table)
     owner: np.ndarray | None = None
     owners: tuple[str, ...] = ()
     if OWNER in frame.columns:
@@ -90,14 +99,21 @@ def _listed(file: File) -> str:
     return ", ".join([*(["x"] if file.x is not None else []), *(name for name in file.frame.columns if name != OWNER)])
 
 
+def _meant(asked: str, file: File) -> str:
+    """A question whether a column with nearly this name was meant; nothing if there is none."""
+    names = {str(name).lower(): str(name) for name in file.frame.columns if name != OWNER}
+    near = get_close_matches(asked.lower(), names, n=2)
+    return f"did you mean {' or '.join(names[name] for name in near)}? If so, " if near else ""
+
+
 def _target_column(files: list[File], asked: str | None) -> str:
     """The column `asked`, or the first of the usual names that the first file has; every file must have it."""
     wanted = [asked] if asked else [name for name in TARGETS if name in files[0].frame.columns] or list(TARGETS)
     for file in files:
         if not any(name in file.frame.columns for name in wanted):
             raise BadInput(
-                f"{file.name} has no column {' or '.join(wanted)} for the label, only {_listed(file)}; set 'target' "
-                "(--target-column)."
+                f"{file.name} has no column {' or '.join(wanted)} for the label, only {_listed(file)}; "
+                f"{_meant(asked, file) if asked else ''}set 'target' (--target-column)."
             )
     return wanted[0]
 
@@ -135,6 +151,26 @@ def _with_target(frame: pd.DataFrame, x: np.ndarray | None, target: str) -> tupl
     if not missing.any():
         return frame, x, 0
     return frame[~missing].reset_index(drop=True), None if x is None else x[~missing], int(missing.sum())
+
+
+def _check_target(column: pd.Series, where: str) -> None:
+    """Refuse a target that is dates, or that has the same value in every row."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        different = len(column.unique())
+    else:
+        known = texts(column)
+        different = len(set(known))
+        moments = pd.api.types.is_datetime64_any_dtype(column)
+        if not moments and np.isnan(numbers(column)).any():
+            moments = date_format(known, MOST) is not None
+        require(not moments, f"{where} is dates; choose another --target-column.")
+    if different == 1:
+        value = texts(column.head(1))[0]
+        raise BadInput(
+            f"{where} has one value only, '{value}': there is nothing to learn; choose another --target-column."
+        )
 
 
 def _values(column: pd.Series) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedkin.data.values import MARKS
+from fedkin.data.values import MARKS, with_points
 from fedkin.errors import BadInput, require
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def read_file(path: Path, as_text: Collection[str] = ()) -> File:
     if ending in CONVERTED:
         how = CONVERTED[ending].format(path.name, f"{path.stem}.csv")
         raise BadInput(f"{path.name} is not read by fedkin; make it a CSV file, for example by {how}.")
-    require(ending in TABLES, f"{path.name} is none of {', '.join(TABLES)}.")
+    require(ending in TABLES, f"{path.name} is not read by fedkin; give a file of these kinds: {', '.join(TABLES)}.")
     require(path.stat().st_size, f"{path.name} is empty.")
     try:
         if ending == ".npz":
@@ -112,6 +112,9 @@ def _read_separated(path: Path, as_text: Collection[str]) -> tuple[pd.DataFrame,
         dtype=dict.fromkeys(as_text, str),
         low_memory=False,  # a column has one type, not one for each part of a long file
     )
+    if separator == ";":  # then a comma inside a number is a decimal one
+        for name in frame.columns:
+            frame[name] = with_points(frame[name], str(name).strip() in as_text)
     return frame, notes
 
 

@@ -29,7 +29,7 @@ def is_path(name: str) -> bool:
         any(separator in name for separator in separators)
         or name in {".", ".."}
         or PurePath(name).suffix.lower() in (*TABLES, *CONVERTED)
-        or os.path.isdir(name)
+        or os.path.exists(name)
     )
 
 

@@ -11,10 +11,8 @@ from fedkin.data.federation import Task
 from fedkin.errors import require
 
 LARGEST = 1000  # whole numbers from 0 up to below this are class numbers; larger ones are names of classes
-MANY, SHARE = (
-    20,
-    0.05,
-)  # more whole numbers than this may be a quantity, unless they are 0, 1, 2, ..., each in many rows
+# more whole numbers than this may be a quantity, unless they come as an array of 0, 1, 2, ..., each in many rows
+MANY, SHARE = 20, 0.05
 
 
 @dataclass(frozen=True)
@@ -32,12 +30,13 @@ class Target:
         return 1 if self.task == "regress" else len(self.listed)
 
 
-def read_target(values: np.ndarray, where: str, task: str | None = None) -> Target:
+def read_target(values: np.ndarray, where: str, task: str | None = None, table: bool = False) -> Target:
     """The target of these values: text, true and false, or numbers, none of them missing.
 
     Numbers with a fraction are to be regressed, text and few whole numbers are classes, and of many whole numbers the
     user says which is meant, by `task`. Whole numbers from 0 on are class numbers; other labels, such as text or -1 and
-    1, are numbered in sorted order and keep their names. `where` names the values in errors.
+    1, are numbered in sorted order and keep their names. `where` names the values in errors. `table` says that they are
+    a column of a table: many whole numbers from 0 on are then no class numbers either, but may be days of a stay.
     """
     require(len(values), f"{where} has no samples.")
     numeric = values.dtype.kind in "fiu"
@@ -56,20 +55,20 @@ def read_target(values: np.ndarray, where: str, task: str | None = None) -> Targ
         return Target(values.astype(np.float64), "regress", [])
     names, y = np.unique(values, return_inverse=True)
     if task is None:
-        _check_number_of_classes(names, len(values), where, numeric)
+        _check_number_of_classes(names, len(values), where, numeric, table)
     if numeric and names[0] == 0 and names[-1] < LARGEST:
         return Target(values.astype(np.int64), "classify", list(range(int(names[-1]) + 1)))
     listed = names.tolist()
     return Target(y.reshape(-1).astype(np.int64), "classify", listed, tuple(str(name) for name in listed))
 
 
-def _check_number_of_classes(names: np.ndarray, rows: int, where: str, numeric: bool) -> None:
+def _check_number_of_classes(names: np.ndarray, rows: int, where: str, numeric: bool, table: bool) -> None:
     """Refuse values that are too many to be taken for classes, since the user has not said that they are."""
     classes = len(names)
     if classes <= MANY:
         return
     if numeric:
-        numbered = names[0] == 0 and names[-1] == classes - 1 and classes <= SHARE * rows
+        numbered = not table and names[0] == 0 and names[-1] == classes - 1 and classes <= SHARE * rows
         require(
             numbered,
             f"{where} has {classes:,} different whole numbers in {rows:,} rows, which may be classes or a quantity; "

@@ -5,6 +5,7 @@ Training rows, test rows and rows to predict all go through these functions, so 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ BOOLEANS = {"true": 1.0, "false": 0.0}
 DATES = ("ISO8601", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%b %d, %Y")
 TIMES = ("", " %H:%M", " %H:%M:%S")
 SECONDS = 86_400.0  # of a day
+DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
 
 _marks = {mark.lower() for mark in MARKS}
 
@@ -97,6 +99,28 @@ def date_format(known: np.ndarray, share: float) -> str | None:
     }
     best = max(read, key=lambda format: read[format])
     return best if read[best] >= share else None
+
+
+def with_points(column: pd.Series, as_text: bool) -> pd.Series:
+    """The column with numbers such as 12,5 written 12.5; as numbers if all its values are, unless it stays `as_text`.
+
+    The scripts of exported models have the same rule.
+    """
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    found = {value: DECIMAL_COMMA.fullmatch(value) for value in column.unique() if isinstance(value, str)}
+    points = {value: f"{match[1]}.{match[2]}" for value, match in found.items() if match}
+    if not points:
+        return column
+    written = column.map(lambda value: points.get(value, value))
+    if as_text:
+        return written
+    try:
+        return pd.to_numeric(written)
+    except ValueError:
+        return written
 
 
 def has_decimal_commas(known: np.ndarray, share: float) -> bool:

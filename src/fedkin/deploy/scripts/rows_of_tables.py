@@ -49,6 +49,8 @@ def read(file: str) -> torch.Tensor:
         rows = pd.read_csv(file, sep=by, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except (OSError, ValueError) as error:  # a text that is none, or rows of different lengths
         sys.exit(f"{file} cannot be read as a CSV table in UTF-8: {str(error).strip()}")
+    if by == ";":  # then a comma inside a number is a decimal one
+        rows = rows.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
     return samples(rows.rename(columns=str.strip))
 
 
