@@ -65,6 +65,8 @@ def verdict(gains: np.ndarray, seeds: Sequence[int] | None = None) -> dict[str, 
     from scipy import stats  # takes a second to import, and only a comparison needs it
 
     known = ~np.isnan(gains).any(0)  # a metric may be undefined for a client in one seed only
+    if not known.any():
+        return {"better": 0.0, "worse": 0.0, "gain": 0.0, "p": 1.0, "verdict": "no clear difference"}
     per_client = gains[:, known].mean(0)
     p = 1.0 if np.allclose(per_client, 0) else float(stats.wilcoxon(per_client).pvalue)
     of = np.arange(len(gains)) if seeds is None else np.array(seeds)
