@@ -34,6 +34,7 @@ BOOTSTRAP = "answers/test_bootstrap.py"
 AUDIT = "answers/test_audit.py"
 
 ANSWERS = [
+    Mutation("rarer-rows-ignored", "rows if rarer is None else rarer", "rows", "answers -k rarer"),
     Mutation(
         "choice-not-simultaneous",
         "(np.abs(deviation[:, varied]) / error[varied]).max(1)",
