@@ -102,6 +102,17 @@ def test_what_if_some_sites_were_not_there(fedkin, tmp_path: Path) -> None:
     assert "site" in wrong.err
 
 
+def test_what_if_each_site_in_turn_was_not_there(fedkin, tmp_path: Path) -> None:
+    assert fedkin("compare", "fedavg", "--data", "heart", "--rounds", "2", "--out", "here").code == 0
+    outcome = fedkin("what-if", "here")
+    assert outcome.code == 0, outcome.err
+    assert "4 comparisons, 8 runs to play" in outcome.err
+    for site in ("cleveland", "hungarian", "switzerland", "va"):
+        assert sum(line.strip().startswith(site) for line in outcome.out.splitlines()) == 1
+        stored = json.loads((tmp_path / "here" / "what-if" / f"without-{site}" / "effects.json").read_text())
+        assert site not in [effect["site"] for effect in stored["sites"]]
+
+
 def test_no_name_or_number_of_a_comparison_is_cut(fedkin) -> None:
     words = ["--irrelevant", "flip:0.3", "--seeds", "2", "--out", "here"]
     outcome = fedkin("compare", "pfedre_aligned", "fedmcsa_without_mcsa", *QUICK, *words)
