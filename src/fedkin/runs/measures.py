@@ -10,37 +10,13 @@ import numpy as np
 from fedkin import metrics
 from fedkin.errors import require
 from fedkin.runs import statistics
-from fedkin.runs.folder import RunFolder
+from fedkin.runs.stored import Stored
 
 Unit = Literal["uploads", "downloads", "bytes_up", "bytes_down", "client_rounds"]
 
 
-class Measures:
+class Measures(Stored):
     """The metrics of a run: of all clients in every scored round, and which of them decides."""
-
-    # what `Run` reads
-
-    @property
-    def files(self) -> RunFolder:
-        raise NotImplementedError
-
-    @property
-    def experiment(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        raise NotImplementedError
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    @property
-    def n(self) -> int:
-        raise NotImplementedError
-
-    # what is made of it
 
     @property
     def task(self) -> str:
@@ -56,6 +32,17 @@ class Measures:
     def labels(self) -> tuple[str, ...]:
         """The classes' names; empty if they have none."""
         return tuple(self.experiment["resolved"].get("labels") or ())
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What summary.json says of the whole run."""
+        found = self.files.summary()
+        counted = (
+            {"client_rounds": statistics.client_rounds(self.lines)} if "client_rounds" not in found["cost"] else {}
+        )
+        found |= {"cost": counted | found["cost"]}  # older versions did not count client-rounds
+        other = self.metric != found.get("metric", "accuracy")  # all metrics are there, and another one may decide now
+        return found | (statistics.decided(self.lines, self.last(), self.metric) if other else {})
 
     @property
     def scored(self) -> list[dict[str, Any]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +15,6 @@ from fedkin.errors import require, unknown
 from fedkin.messages import Kin
 from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
-from fedkin.runs.folder import RunFolder
 from fedkin.runs.measures import Measures
 
 if TYPE_CHECKING:
@@ -40,36 +37,10 @@ class Run(Measures):
     A folder that is `temporary` lives as long as that object.
     """
 
-    def __init__(
-        self,
-        folder: Path | str | None = None,
-        asked: int | None = None,
-        seed: int | None = None,
-        known: Mapping[str, Any] | None = None,
-        temporary: object = None,
-        metric: str | None = None,
-    ):
-        self.folder = None if folder is None else Path(folder)
-        self.temporary = temporary
-        said = {"asked": asked, "seed": seed, "metric": metric}
-        self.__dict__.update(known or {})
-        self.__dict__.update({name: value for name, value in said.items() if value is not None})
-
     def __repr__(self) -> str:
         return f"Run({self.folder or 'in memory'}: {self.name})"
 
-    @cached_property
-    def files(self) -> RunFolder:
-        """The files of the run; refused where the run has no folder, or one of a layout that is not known."""
-        require(self.folder is not None, "This run was played without a folder, so this was not kept; give fk.run one.")
-        return RunFolder(self.folder or Path()).checked()
-
     # what was asked
-
-    @cached_property
-    def experiment(self) -> dict[str, Any]:
-        """What experiment.json says: the experiment, and under 'resolved' what was chosen for it."""
-        return self.files.experiment()
 
     @property
     def method(self) -> str:
@@ -102,11 +73,6 @@ class Run(Measures):
         """The kind of score by which the method is compared with training alone: `post`, or `global` where a client's
         own model never sees the others. Runs of older versions were all judged by `post`."""
         return str(self.experiment["resolved"].get("judged", "post"))
-
-    @property
-    def n(self) -> int:
-        """How many clients there are."""
-        return int(self.experiment["resolved"]["clients"])
 
     @cached_property
     def about_clients(self) -> dict[str, Any]:
@@ -141,22 +107,6 @@ class Run(Measures):
     def finished(self) -> bool:
         """Whether all rounds that are asked for were played."""
         return self.files.summarised and self.summary["rounds"] >= self.asked
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        """What summary.json says of the whole run."""
-        found = self.files.summary()
-        counted = (
-            {"client_rounds": statistics.client_rounds(self.lines)} if "client_rounds" not in found["cost"] else {}
-        )
-        found |= {"cost": counted | found["cost"]}  # older versions did not count client-rounds
-        other = self.metric != found.get("metric", "accuracy")  # all metrics are there, and another one may decide now
-        return found | (statistics.decided(self.lines, self.last(), self.metric) if other else {})
-
-    @cached_property
-    def lines(self) -> list[dict[str, Any]]:
-        """What rounds.jsonl says: a dictionary for each round that was played."""
-        return self.files.rounds() if self.files.has_rounds else []
 
     @property
     def reached(self) -> int:
