@@ -34,6 +34,8 @@ def test_kin_are_those_above_an_even_spread_closest_first() -> None:
     assert kin_of(weights, 1) == [], "everybody alike is nobody in particular"
     assert kin_of(weights, 2) == []
     assert kin_of(weights, 3) == [1]
+    nearly = np.array([[0.0, 0.32, 0.3, 0.2], *([[0.0] * 4] * 3)])
+    assert kin_of(nearly, 0) == [], "a sixth more than the even spread is no preference"
 
 
 def test_only_the_last_quarter_of_the_rounds_counts_and_the_own_model_does_not() -> None:

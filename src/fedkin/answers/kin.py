@@ -9,7 +9,7 @@ import numpy as np
 from fedkin.runs.run import Run
 
 MOST = 3  # kin that are named
-ABOVE = 1.05  # times an even spread over the others, from which another client is kin: less is no preference
+ABOVE = 1.25  # times an even spread over the others, from which another client is kin: a little more is no preference
 LATE = 4  # the last one of so many parts of the stored rounds counts
 
 
