@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint quick bench picture clean
+.PHONY: demo test lint quick bench picture pages figures clean
 .DEFAULT_GOAL := demo
 
 # Two federations in which joining pays for most: four real hospitals with fifteen patients each to learn from, and twelve
@@ -21,6 +21,14 @@ demo: .venv/demo
 # the README's picture: the first screen of the hospitals' report
 picture: .venv/dev demo
 	$(BIN)/python docs/picture.py runs/demo/hospitals/report.html docs/report.png
+
+# the results of the papers' tables and figures in docs/papers, from docs/results
+pages: .venv/demo
+	$(BIN)/python -m fedkin.reproduce.pages
+
+# pictures of the figures among these results, in Chromium
+figures: .venv/dev
+	$(BIN)/python docs/figures.py
 
 test: .venv/dev lint
 	$(BIN)/python -m pytest

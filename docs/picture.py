@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 WIDTH, HEIGHT = 1180, 1500
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
-def main(report: str, picture: str) -> None:
+@contextmanager
+def opened(width: int = WIDTH, height: int = HEIGHT) -> Iterator[Page]:
+    """An empty page of this size."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
-        sys.exit("The picture needs Chromium: install it, then try again.")
+        sys.exit("Pictures need Chromium: install it, then try again.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        yield browser.new_page(viewport={"width": width, "height": height})
+        browser.close()
+
+
+def main(report: str, picture: str) -> None:
+    with opened() as page:
         page.goto(Path(report).resolve().as_uri())
         page.wait_for_selector(".js-plotly-plot .main-svg", state="attached")
         page.screenshot(path=picture)
-        browser.close()
 
 
 if __name__ == "__main__":

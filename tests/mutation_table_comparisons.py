@@ -21,13 +21,61 @@ COMPARISONS = [
         "track",
     ),
     Mutation(
-        "export-best-reversed",
-        ".max() if metric.higher_is_better",
-        ".min() if metric.higher_is_better",
-        "comparison -k exports",
+        "export-leader-not-clear", 'if found.leader.get("best") else ""', 'if True else ""', "comparison -k exports"
     ),
+    Mutation(
+        "leader-of-one-seed",
+        "if wins[first].get(name) == BETTER]",
+        "if str(wins[first].get(name)).startswith(BETTER)]",
+        "comparison -k conclusions",
+    ),
+    Mutation(
+        "matched-of-another", "abs(trained(runs, MATCHED) / share - 1) <= NEAR", "True", "comparison -k conclusions"
+    ),
+    Mutation(
+        "pool-recommended", "name == MATCHED or first_of(runs[name]).pools}", "name == MATCHED}", "methods -k pooled"
+    ),
+    Mutation("pool-of-one", "self.federation.together(ids)", "self.federation.together(ids[:1])", "golden -k pooled"),
+    Mutation(
+        "partition-counts-often",
+        "[seed for seed, each in some.items() for _ in each]",
+        "list(range(len(means[pair])))",
+        "comparison -k data_seeds",
+    ),
+    Mutation("partition-not-moved", "seed=seed + place))", "seed=seed))", "comparison -k data_seeds"),
+    Mutation("target-before-round-1", "else cost + before", "else cost", "runs/test_targets.py"),
     Mutation("ten-of-three", "int(min(10, -(-rounds // every)))", "10", "command -k small_things"),
     Mutation("toml-null-lost", "return None if value == NULL else value", "return value", "runs -k experiment_file"),
+]
+
+VERDICT, DIFFERENCE = "runs -k verdict", "runs/test_difference.py"
+
+VERDICTS = [
+    Mutation("verdict-reversed", "(BETTER if found.mean > 0", "(BETTER if found.mean < 0", VERDICT),
+    Mutation(
+        "one-seed-as-several", "(IN_THIS_SEED if found.blocks == 1", "(IN_THIS_SEED if found.blocks == 0", VERDICT
+    ),
+    Mutation(
+        "verdict-not-corrected",
+        '| {"p_holm": p, "verdict": called(one, p)}',
+        '| {"p_holm": p, "verdict": called(one, one.p)}',
+        VERDICT,
+    ),
+    Mutation(
+        "seeds-not-seen", "((rows, grid.mean(1)), (columns, grid.mean(0)))", "((columns, grid.mean(0)),)", DIFFERENCE
+    ),
+    Mutation(
+        "clients-not-seen", "((rows, grid.mean(1)), (columns, grid.mean(0)))", "((rows, grid.mean(1)),)", DIFFERENCE
+    ),
+    Mutation(
+        "holm-not-stepwise", "min(1.0, (len(known) - rank) * known[i])", "min(1.0, len(known) * known[i])", DIFFERENCE
+    ),
+    Mutation(
+        "irrelevant-averaged",
+        '{"": ~irrelevant, "_all"',
+        '{"": torch.ones_like(irrelevant), "_all"',
+        "runs/test_relevant.py",
+    ),
 ]
 
 BOOTSTRAP = "answers/test_bootstrap.py"
@@ -78,8 +126,58 @@ DEPLOY = [
         "deploy -k other_sites",
     ),
     Mutation(
-        "luckiest-seed", "key=lambda run: (run.method, run.seed", "key=lambda run: (run.method, -run.seed", "deploy"
+        "luckiest-seed", "(run.method, run.data_seed, run.seed", "(run.method, run.data_seed, -run.seed", "deploy"
     ),
 ]
 
-ABOVE_RUNS = [*COMPARISONS, *ANSWERS, *DEPLOY]
+PRESETS = [
+    Mutation(
+        "claims-unpaired",
+        "dict(values) if isinstance(values, Mapping)",
+        "dict(enumerate(values.values())) if isinstance(values, Mapping)",
+        "presets/test_claims.py",
+    ),
+    Mutation("claim-by-one-seed", "if n < 2: return None, None", "if n < 2: return 0.0, 1.0", "presets/test_claims.py"),
+    Mutation(
+        "claim-contrary-uncorrected", "contrary * len(steps) < LEVEL", "contrary < LEVEL", "presets/test_claims.py"
+    ),
+    Mutation("splits-independent", "np.sqrt(1 / n + overlap)", "np.sqrt(1 / n)", "presets/test_claims.py"),
+    Mutation(
+        "target-of-nothing", "if self.over is not None and base is None: return None", "", "presets/test_readings.py"
+    ),
+    Mutation(
+        "chosen-by-test",
+        'line["accuracy"].get(f"{reading.kind}/validation", {})',
+        'line["accuracy"].get(reading.kind, {})',
+        "presets/test_readings.py",
+    ),
+    Mutation(
+        "longer-run-is-the-same", 'LENGTH = ("rounds", "evaluate_every")', "LENGTH = ()", "reproduce -k told_apart"
+    ),
+]
+
+TUNE, KILLED = "tuning/test_tune.py -k", "tuning/test_tune.py -k stopped_or_killed"
+
+TUNING = [
+    Mutation(
+        "tuned-by-test",
+        "test=validation, validation=None",
+        "test=federation.test, validation=None",
+        f"{TUNE} no_trial_scores",
+    ),
+    Mutation("trial-without-seed", "SeedSequence([self.budget.seed, number])", "SeedSequence()", KILLED),
+    Mutation("begun-trial-forgotten", "if trial.number not in self.open:", "if False:", KILLED),
+    Mutation("given-up-is-failed", "state=TrialState.PRUNED)", "state=TrialState.FAIL)", f"{TUNE} fall_behind"),
+    Mutation("refused-counts", 'not trial.user_attrs.get("refused") for trial', "True for trial", f"{TUNE} refuses"),
+    Mutation("tuned-maximised", '"maximize" if higher else "minimize"', '"maximize"', f"{TUNE} lower"),
+    Mutation(
+        "changed-but-tuned",
+        "name=one.method.name) == one.method:",
+        "name=one.method.name):",
+        "comparison/test_tuned.py",
+    ),
+    Mutation("untuned-local", "same = met or [", "same = [", "comparison/test_tuned.py"),
+    Mutation("budgets-alike", "len(set(budgets.values())) == 1", "budgets", "comparison/test_tuned.py"),
+]
+
+ABOVE_RUNS = [*COMPARISONS, *VERDICTS, *PRESETS, *ANSWERS, *DEPLOY, *TUNING]

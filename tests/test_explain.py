@@ -53,7 +53,7 @@ def test_values_are_shown_as_settings_take_them() -> None:
 
 def test_every_method_has_its_paper_and_a_purpose() -> None:
     assert list(PAPERS) == list(METHODS)
-    assert {name for name, papers in PAPERS.items() if not papers} == {"local", "local_matched", "oracle"}
+    assert {name for name, papers in PAPERS.items() if not papers} == {"local", "local_matched", "oracle", "pooled"}
     for papers in PAPERS.values():
         for paper in papers:
             assert paper.page is None or (ROOT / paper.page).is_file()

@@ -1,8 +1,8 @@
 """fedkin: personalised federated learning in which each client learns from its kin.
 
-To run:                 Data, from_clients, load_data, Experiment, run, compare, methods
+To run:                 Data, from_clients, load_data, Experiment, run, compare, tune, methods
 To read what is stored: load, for any folder; load_run, load_comparison
-What comes back:        Run, Runs, Comparison; Callback and Record for whoever wants to be told of every round, track
+What comes back:        Run, Runs, Comparison, Tuned; Callback and Record for whoever is told of every round, track
 To use a model:         export, predict, join
 To write a part:        Select, Train, Keep, Collaborate, Descent, Needs, Gives, fields, tree
 What parts hand over:   Model, Message, Batch, Slot, Task, Sent, Reply, Kin, Work, Objective
@@ -21,6 +21,7 @@ from fedkin.parts import Collaborate, Gives, Keep, Method, Needs, Part, Select, 
 from fedkin.runs import Experiment, Run, Runs, load_run, run
 from fedkin.runs.callback import Callback, Record
 from fedkin.training import Descent
+from fedkin.tuning.tune import Tuned, tune
 
 __version__ = "0.1.0"
 
@@ -52,6 +53,7 @@ __all__ = [
     "Slot",
     "Task",
     "Train",
+    "Tuned",
     "Work",
     "collaborate",
     "compare",
@@ -71,6 +73,7 @@ __all__ = [
     "track",
     "train",
     "tree",
+    "tune",
 ]
 
 

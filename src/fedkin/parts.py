@@ -198,9 +198,15 @@ class Method(Part):
             f"In '{self.name}' everyone trains but {collaborate} leaves the others no model to "
             "train; set receives='everyone' or trains='selected'.",
         )
+        one = gives.common_model and not gives.own_model
         require(
-            not needs.common_model or (gives.common_model and not gives.own_model),
+            not needs.common_model or self.train.needs.common_model or one,
             f"In '{self.name}' {select} needs one common model, and {collaborate} has none; choose another selection.",
+        )
+        require(
+            not self.train.needs.common_model or one,
+            f"In '{self.name}' {type(self.train).__name__} trains one common model, and {collaborate} has none; set "
+            "collaborate=Mean.",
         )
         require(
             gives.replies or not needs.replies,
@@ -226,8 +232,9 @@ class Method(Part):
     @property
     def judged(self) -> str:
         """The kind of score that says what the method is good for: `post`, each client's own model, unless that model
-        never sees the others; then `global`, the common model."""
-        return "global" if self.train.personal_is_local and self.collaborate.gives.common_model else "post"
+        never sees the others, or samples are pooled; then `global`, the common model."""
+        by_common = self.train.personal_is_local or self.train.pools
+        return "global" if by_common and self.collaborate.gives.common_model else "post"
 
     @property
     def finetunes(self) -> bool:

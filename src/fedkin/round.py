@@ -79,7 +79,8 @@ def play(method: Method, task: Task, engine: Engine, state: State, watcher: Watc
     with log.timed("train_s"):
         trainers = everyone if method.trains == "everyone" else ids
         uploads = ids if collaborate.gives.replies else ids[:0]
-        reply = engine.train(train, sent, trainers, r, uploads, method.needs.reports)
+        trained = engine.train_together if train.pools else engine.train
+        reply = trained(train, sent, trainers, r, uploads, method.needs.reports)
     with log.timed("mix_s"):
         reply, log.dropped = without_broken(reply)
         kp, weights = state.keep, torch.full((len(ids),), torch.nan)
@@ -91,9 +92,10 @@ def play(method: Method, task: Task, engine: Engine, state: State, watcher: Watc
             weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
 
     log.selected, log.weights, log.sent, log.reply = ids, weights, sent, reply
-    like = tree.size([task.model])[0]
-    log.traffic.up(reply.upload, like)
-    log.traffic.down(sent, like)
+    if not train.pools:  # there the samples are sent, once, before round 1
+        like = tree.size([task.model])[0]
+        log.traffic.up(reply.upload, like)
+        log.traffic.down(sent, like)
     return State(r, sel, kp, col), log
 
 

@@ -85,6 +85,9 @@ class Train(Part):
     shared: ClassVar[str] = "model"  # the private model that a client shows when it is asked for its current one
     also: ClassVar[dict[str, str]] = {}  # further private models to score: 'post-<name>' -> private model
     picks: ClassVar[str | None] = None  # the prepared model of which each batch has one random row, 'picked <name>'
+    own_streams: ClassVar[bool] = False  # whether the batches of a step have a random stream each even with `steps`
+
+    pools: ClassVar[bool] = False  # whether one model is trained on the samples of all clients of a round together
 
     @property
     def picks_own(self) -> bool:
@@ -93,7 +96,8 @@ class Train(Part):
 
     @property
     def batches_per_step(self) -> int:
-        """How many batches one step needs."""
+        """How many batches one step needs. With `epochs` each of them has a random stream and shuffles of its own, so
+        that a client takes as many steps as with one batch a step; with `steps` only where `own_streams` says so."""
         return 1
 
     @property
@@ -135,6 +139,10 @@ class Train(Part):
         """The fields of plain SGD with which a client that trains alone does as much work, at the same rate."""
         names = ("eta", "steps", "epochs", "batch", "momentum", "weight_decay", "rate_decay", "gamma", "sampler")
         return {name: value for name, value in self.values().items() if name in names}
+
+    def in_pool(self, clients: int) -> Train:
+        """What the one client does that holds the samples of so many clients, where samples are pooled."""
+        return self
 
     def slots(self, model: Model, own: bool) -> Message:
         """The private models of a client before round 1.

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import small
+from tiny_preset import tiny
 
 import fedkin as fk
 from fedkin.comparison.plan import with_local
-from fedkin.presets import PRESETS
 from fedkin.report import page
+from fedkin.reproduce.play import concluded, play, runs_of
+from fedkin.reproduce.store import Store
 
 pytest.importorskip("plotly")
 
@@ -70,21 +72,17 @@ def test_relevance_beside_the_truth(tmp_path: Path, seen: Callable[[str], Any]) 
     assert {"attended", "divergence", "out", "filter", "scores"} <= kinds
 
 
-def test_a_preset(tmp_path: Path, seen: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page of a preset, with runs on digits in place of its own data."""
-    from fedkin.comparison.compare import carry_out, plan_for
-    from fedkin.comparison.plan import Loaded
-
-    preset = PRESETS["adafl-mnist-reduced"]
-    like = {"data": fk.Data("digits", clients=20), "model": "mlr", "score": ("global",)}
-    rows = [replace(row, **like) for row in preset.experiments(2)]
-    monkeypatch.setitem(PRESETS, preset.name, replace(preset, kind="global"))
-    loaded = Loaded()
-    plan = plan_for(rows, [0], tmp_path / "preset", loaded, preset=preset.name)
-    assert carry_out(plan, loaded, warn=lambda _: None) is not None
-    found = seen(shown(tmp_path / "preset"))
+def test_a_preset(tmp_path: Path, seen: Callable[[str], Any]) -> None:
+    """The page of a preset has its claims, its table and a figure for each column and curve."""
+    store, preset = Store(tmp_path), tiny()
+    assert play(runs_of([preset], store), store, warn=lambda _: None)
+    _, folder = concluded(preset, store)
+    found = seen((folder / "report.html").resolve().as_uri())
     found.look_everywhere()
-    assert "Beside the published numbers" in found.page.inner_text("main")
+    text = found.page.inner_text("main")
+    assert all(words in text for words in ("Fast is above slow.", "does not hold", "Paper and ours", "91.50 ± 0.25"))
+    drawn = [column for column in preset.columns if column != "never"]  # which no run reaches
+    assert found.page.locator(".js-plotly-plot").count() == 1 + len(drawn), "and the curves"
 
 
 def test_an_unfinished_comparison(hospitals: fk.Federation, tmp_path: Path, seen: Callable[[str], Any]) -> None:

@@ -187,7 +187,7 @@ BAD = {
     "negative rate": (["run", "fedavg", *QUICK, "--set", "train.eta=-1"], "positive"),
     "fraction above one": (["run", "fedavg", *QUICK, "--set", "select.fraction=1.5"], "at most 1"),
     "momentum of one": (["run", "fedavg", *QUICK, "--set", "train.momentum=1"], "momentum"),
-    "a preset of no rounds": (["preset", "adafl-mnist-reduced", "--rounds", "0"], "rounds must be"),
+    "a preset of no rounds": (["preset", "adafl/table1", "--rounds", "0"], "rounds must be"),
     "rounds 0": (["run", "fedavg", "--data", "digits", "--rounds", "0"], "rounds"),
     "seeds 0": (["run", "fedavg", *QUICK, "--seeds", "0"], "at least 1"),
     "seeds that are words": (["run", "fedavg", *QUICK, "--seeds", "many"], "0,5,7"),

@@ -30,10 +30,11 @@ def test_every_option_of_a_run_stands_in_one_group_of_the_help(fedkin: Any) -> N
     grouped = [name for names in GROUPS.values() for name in names.split()]
     assert len(set(grouped)) == len(grouped)
     assert not {field.name for field in fields(RunOptions)} - set(grouped), "enter a new option in a group"
-    said = fedkin("compare", "--help").out
+    said = {command: fedkin(command, "--help").out for command in ("compare", "tune")}
     for title in GROUPS:
-        assert f"─ {title} ─" in said
-    assert "fedprox@train.lam=0.1,1,10" in said
+        assert f"─ {title} ─" in said["tune"]
+        assert (f"─ {title} ─" in said["compare"]) == (title != "Search")
+    assert "fedprox@train.lam=0.1,1,10" in said["compare"]
 
 
 def test_nothing_to_score_is_a_sentence_and_no_table_of_dashes(fedkin: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,28 +33,42 @@ def rows_of(text: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in lines}
 
 
-def test_markdown_has_mean_spread_gain_and_the_best_in_bold(found: fk.Comparison, tmp_path: Path) -> None:
+def test_markdown_has_mean_spread_gain_and_interval(found: fk.Comparison, tmp_path: Path) -> None:
     table, rows = found.table(), rows_of(found.export(tmp_path / "t.md").read_text())
     titles = rows["method"]
     assert titles[0] == "post macro accuracy (%)"
-    at, best = titles.index("gain over alone (points)"), table["post macro"].idxmax()
+    at = titles.index("gain over alone (points)")
     for name in table.index:
         mean, spread = 100 * table.loc[name, "post macro"], 100 * table.loc[name, "post macro std"]
-        shown = f"{mean:.2f}"
-        assert rows[name][0] == (f"**{shown}**" if name == best else shown) + f" ± {spread:.2f}"
-        gain = table.loc[name, "gain"]
-        assert rows[name][at] == ("-" if name == "local" else f"{100 * gain:+.2f}".replace("-", "−"))
+        assert rows[name][0] == f"{mean:.2f} ± {spread:.2f}"
+        gain, low, high = (f"{100 * table.loc[name, word]:+.2f}".replace("-", "−") for word in ("gain", "low", "high"))
+        assert rows[name][at] == ("-" if name == "local" else rf"{gain} \[{low}, {high}\]")
     assert rows["fedprox@train.lam=1"][titles.index("uploads")] == "8"
 
 
-def test_a_metric_of_which_less_is_better_marks_the_least(tmp_path: Path) -> None:
+def test_only_a_method_that_is_clearly_the_best_is_marked(found: fk.Comparison, tmp_path: Path) -> None:
+    assert "**" not in found.export(tmp_path / "t.md").read_text(), "after two rounds nothing is clear"
+    clear = {"method": "fedavg", "over": [*found.methods], "level": [], "best": True, "seeds": 2}
+    rows = rows_of(replace(found, summary=found.summary | {"leader": clear}).export(tmp_path / "t.md").read_text())
+    bold = {name: [i for i, cell in enumerate(row) if "**" in cell] for name, row in rows.items()}
+    assert {name: places for name, places in bold.items() if places} == {"fedavg": [0]}, "its mean over clients"
+
+
+def test_a_metric_of_which_less_is_better_has_its_best_in_front(tmp_path: Path) -> None:
     data = fk.Data("digits", clients=4)
     found = fk.compare(["fedavg", "fedprox"], data, rounds=2, evaluate_every=1, metric="log_loss")
     table, rows = found.table(), rows_of(found.export(tmp_path / "t.md").read_text())
     assert rows["method"][0] == "post macro log loss"
-    least = table["post macro"].idxmin()
-    assert rows[least][0] == f"**{table.loc[least, 'post macro']:.3f}**"
-    assert sum(row[0].startswith("**") for row in rows.values()) == 1
+    assert found.leader["method"] == table["post macro"].idxmin()
+    assert "one seed cannot separate methods" in found.export(tmp_path / "t.md").read_text()
+
+
+def test_pairs_are_written(found: fk.Comparison, tmp_path: Path) -> None:
+    table = pd.read_csv(found.export_pairs(tmp_path / "p.csv"), index_col=["method", "over"])
+    pd.testing.assert_frame_equal(table, found.pairs(), check_dtype=False)
+    text = found.export_pairs(tmp_path / "p.md").read_text()
+    assert text.count("\n| ") == len(found.pairs())
+    assert "has the best mean" in text
 
 
 def test_latex_is_a_whole_table_with_every_sign_escaped(found: fk.Comparison, tmp_path: Path) -> None:
@@ -65,8 +80,7 @@ def test_latex_is_a_whole_table_with_every_sign_escaped(found: fk.Comparison, tm
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 1 + len(found.table())
     assert all(line.count(" & ") == columns - 1 for line in rows)
-    assert r"\textbf{" in text
-    assert "±" not in text
+    assert "±" not in "".join(rows)
     assert r"$\pm$" in text
     shown = latex([[Cell("a_b & 5%"), Cell("x^2 {~} #$\\")], [Cell("1", " ± 2", best=True), Cell("−3")]])
     assert r"a\_b \& 5\% & x\textasciicircum{}2 \{\textasciitilde{}\} \#\$\textbackslash{} \\" in shown
@@ -102,8 +116,11 @@ def test_the_commands_write_the_same_tables(fedkin: Any, tmp_path: Path) -> None
         "compare", "fedavg", *words, "--export", "a.csv,a.md", "--export", "a.tex", "--export-clients", "c.csv"
     )
     assert outcome.code == 0, outcome.err
-    assert fedkin("report", "here", "--export", "b.csv", "--export-clients", "d.csv").code == 0
+    assert (
+        fedkin("report", "here", "--export", "b.csv", "--export-clients", "d.csv", "--export-pairs", "p.tex").code == 0
+    )
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
     assert Path("c.csv").read_text() == Path("d.csv").read_text()
+    assert Path("p.tex").exists()
     assert Path("a.md").exists()
     assert Path("a.tex").exists()

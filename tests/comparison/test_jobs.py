@@ -23,7 +23,7 @@ import fedkin as fk
 from fedkin.command import play, read
 from fedkin.command.options import RunOptions
 from fedkin.command.progress import Progress
-from fedkin.comparison import compare, jobs
+from fedkin.comparison import compare, jobs, processes
 from fedkin.comparison import plan as plans
 from fedkin.comparison.plan import Loaded, Plan, Planned, runs_for, settled, stored_plan
 from fedkin.comparison.sequence import play_in_sequence
@@ -83,7 +83,7 @@ def test_a_killed_process_is_named_and_the_others_play_what_is_left(tmp_path: Pa
         return Killer() if one is plan[0] else None
 
     sentence = r"^The process of local seed 0 was killed \(SIGKILL\), perhaps for lack of memory\. All else is saved\.$"
-    with pytest.raises(jobs.Killed, match=sentence):
+    with pytest.raises(processes.Killed, match=sentence):
         jobs.play_side_by_side(plan, 2, Loaded(), watching=watching, warn=said.append)
     assert [one.done for one in plan] == [False, True, True]
     heard = any("local seed 0 was killed" in text and "The others go on." in text for text in said)
@@ -217,7 +217,7 @@ def test_errors_travel() -> None:
     full = OSError(28, "No space left on device", "here/rounds.jsonl")
     for error in (fk.BadInput("One sentence."), full):
         error.add_note("where")
-        other = pickle.loads(pickle.dumps(jobs.sendable(error)))
+        other = pickle.loads(pickle.dumps(processes.sendable(error)))
         assert type(other) is type(error)
         assert str(other) == str(error)
         assert other.__notes__ == ["where"]
@@ -265,9 +265,9 @@ def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
 
 def test_a_plan_remembers_its_jobs_and_threads(tmp_path: Path) -> None:
     plan = runs_of(tmp_path, 3, fk.methods.local(), fk.methods.fedavg())
-    Plan(CommandFolder(tmp_path), plan, jobs=3, preset="some").write()
+    Plan(CommandFolder(tmp_path), plan, jobs=3).write()
     stored = stored_plan(tmp_path)
-    assert (stored.jobs, stored.preset) == (3, "some")
+    assert stored.jobs == 3
     assert [one.experiment.threads for one in stored.runs] == [1, 1]
     fresh = replace(plan[1].experiment, threads=None, evaluate_every=None)
     then = stored.runs[1].experiment.described()

@@ -18,6 +18,8 @@ def plan(sizes: Any, round: int = 1, seed: int = 0, clients: Any = None, **how: 
     sizes = np.asarray(sizes, dtype=np.int64)
     clients = np.arange(len(sizes)) if clients is None else np.asarray(clients)
     options = {"batch": 4, "steps": None, "epochs": None} | how
+    if options.pop("apart", False):
+        options["beside"] = [rng.keys(seed, f"batches {b + 1}", round, clients) for b in range(1, options["per_step"])]
     return planned(sizes, rng.keys(seed, "batches", round, clients), round, **options)
 
 
@@ -81,7 +83,9 @@ WAYS: list[dict[str, Any]] = [
     {"steps": 3, "sampler": "cyclic"},
     {"epochs": 2, "sampler": "cyclic"},
     {"steps": 2, "per_step": 3},
-    {"epochs": 2, "per_step": 2},
+    {"steps": 2, "per_step": 3, "apart": True},
+    {"epochs": 2, "per_step": 2, "apart": True},
+    {"steps": 2, "per_step": 2, "apart": True, "sampler": "cyclic"},
 ]
 
 
@@ -148,26 +152,36 @@ def test_epochs_are_uniform() -> None:
         (25, {"epochs": 1}, 7),
         (24, {"epochs": 2}, 12),
         (1, {"epochs": 3}, 3),
-        (25, {"epochs": 1, "per_step": 2}, 3),
-        (1, {"epochs": 1, "per_step": 3}, 1),
+        (25, {"epochs": 1, "per_step": 2, "apart": True}, 7),
+        (1, {"epochs": 1, "per_step": 3, "apart": True}, 1),
         (25, {"steps": 7, "per_step": 2}, 7),
+        (25, {"steps": 7, "per_step": 2, "apart": True}, 7),
     ],
 )
 def test_number_of_steps(size: int, how: dict[str, Any], steps: int) -> None:
-    options = {"steps": None, "epochs": None} | how
-    assert number(np.array([size]), 4, **options).tolist() == [steps]
+    assert number(np.array([size]), 4, how.get("steps"), how.get("epochs")).tolist() == [steps]
     per = how.get("per_step", 1)
     found = plan([size], **how)
     assert found.batches.tolist() == [steps * per]
     assert (found.count > 0).all()
 
 
-@pytest.mark.parametrize("size", [1, 4, 5])
+@pytest.mark.parametrize("how", [{"steps": 5}, {"epochs": 2}, {"epochs": 2, "sampler": "cyclic"}], ids=str)
 @pytest.mark.parametrize("per_step", [2, 3])
-def test_a_step_of_several_batches_has_samples_for_each(size: int, per_step: int) -> None:
-    """Also where an epoch has fewer batches than a step needs."""
-    found = plan([size, 40], epochs=1, per_step=per_step)
-    assert len(used(found, 0)) == found.batches[0]
+def test_streams_apart(how: dict[str, Any], per_step: int) -> None:
+    """The first batches of all steps are those of a plan with one batch a step; the others are drawn like them."""
+    sizes = [25, 1, 40]
+    one = plan(sizes, **how)
+    found = plan(sizes, per_step=per_step, apart=True, **how)
+    for client, size in enumerate(sizes):
+        drawn = used(found, client)
+        assert drawn[::per_step] == used(one, client)
+        for b in range(1, per_step):
+            mine = drawn[b::per_step]
+            assert sorted(map(len, mine)) == sorted(map(len, used(one, client)))
+            assert size == 1 or mine != used(one, client)
+            if how == {"epochs": 2}:
+                assert sorted(row for rows in mine for row in rows) == sorted([*range(size), *range(size)])
 
 
 def test_a_large_client_is_quick_to_plan() -> None:

@@ -30,9 +30,20 @@ def test_the_table_says_sizes_and_classes(three: Federation) -> None:
     lines = table(three)
     assert "2 clients, 3 classes" in lines[0]
     assert "min 2, median 5, max 8, sum 10; test 0" in lines[0]
-    assert lines[1] == "left out, without samples: 1 (none)"
-    assert lines[3].split() == ["a<b", "8", "0", "4", ".", "4"]
-    assert len({len(line) for line in lines[2:]}) == 1
+    assert lines[1] == "training samples per client mean 5.0, sd 3.0; with those held out mean 5.0, sd 3.0, sum 10"
+    assert lines[2] == "left out, without samples: 1 (none)"
+    assert lines[4].split() == ["a<b", "8", "0", "4", ".", "4"]
+    assert len({len(line) for line in lines[3:]}) == 1
+
+
+def test_mean_and_deviation_count_what_is_held_out_too(tmp_path: Path) -> None:
+    federation = load(Data("digits", "dirichlet:0.5", 6, validation=0.1))
+    assert federation.validation is not None
+    every = federation.train.sizes + federation.test.sizes + federation.validation.sizes
+    said = table(federation)[1]
+    assert f"with those held out mean {every.double().mean():,.1f}, sd {every.double().std(correction=0):,.1f}" in said
+    assert f"sum {int(every.sum()):,}" in said
+    assert said.removeprefix("training samples per client ") in draw(federation, tmp_path / "p.svg").read_text()
 
 
 @pytest.mark.parametrize("clients", [1, 20, 500])

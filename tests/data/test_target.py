@@ -125,10 +125,10 @@ class TestRegression:
         assert fingerprint(federation) != fingerprint(numbers(tmp_path, standardise="all")[1])
         lines = table(federation)
         assert "a number to predict" in lines[0]
-        assert lines[1].split() == ["client", "train", "test", "mean", "sd", "min", "median", "max"]
+        assert lines[2].split() == ["client", "train", "test", "mean", "sd", "min", "median", "max"]
         own = frame["albumin"].to_numpy()[federation.train[0].numpy()]
         np.testing.assert_allclose(target_values(federation)[0], own, rtol=1e-5)
-        assert float(lines[2].split()[-5]) == pytest.approx(own.mean(), rel=1e-3)
+        assert float(lines[3].split()[-5]) == pytest.approx(own.mean(), rel=1e-3)
         assert division_of(federation).counts.sum(1).tolist() == federation.train.sizes.tolist()
         assert "who has which values of albumin" in draw(federation, tmp_path / "p.svg").read_text()
 

@@ -93,6 +93,7 @@ def short(method: Method) -> Method:
 LITTLE: dict[str, Any] = {"steps": None, "epochs": 2, "batch": 8}
 PARTS = {
     "two streams, own batches": TwoStreams(eta_v=0.03, batches="own", momentum=0.5, **LITTLE),
+    "two streams, cyclic": TwoStreams(batches="own", sampler="cyclic", **LITTLE),
     "two streams, restart": TwoStreams(restart=True, batches="same", **LITTLE),
     "moreau, epochs": Moreau(K=2, weight_decay=0.1, **LITTLE),
     "maml, epochs": MAML(**LITTLE),

@@ -1,4 +1,4 @@
-"""PFedRe (card 1.3) and the robust aggregations (cards 2.14 to 2.16) by scalars and loops.
+"""PFedRe (card 1.3) by scalars and loops.
 
 Only the second derivatives of the inversion are torch's, through a network written out here; its Adam is by hand.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import floor, inf, isfinite, nan, sqrt
+from math import isfinite, nan, sqrt
 
 import hand_network as net
 import torch
@@ -35,6 +35,7 @@ class Rule:
     normalise: bool = False
     literal: bool = False
     min_gap: float | None = None
+    learned: bool = False  # whether labels are optimised too
     metric: str = "inversion"  # or of the targets themselves: l1, l2, cosine
 
 
@@ -131,18 +132,33 @@ def mismatch(w: Model, samples: list[Sample], goal: Model) -> float:
 
 def slopes(w: Model, x: list[Vector], y: list[int], goal: Model) -> list[Vector]:
     """Of J by every number of the samples."""
+    hard = [[1.0 if c == label else 0.0 for c in range(CLASSES)] for label in y]
+    return both_slopes(w, x, torch.tensor(hard, dtype=torch.float64), goal)[0]
+
+
+def soft_slopes(w: Model, x: list[Vector], v: list[Vector], goal: Model) -> tuple[list[Vector], list[Vector]]:
+    """Of J by every number of the samples and of the labels, which are exp(v_c) / sum of exp(v_.)."""
+    numbers = torch.tensor(v, dtype=torch.float64, requires_grad=True)
+    return both_slopes(w, x, numbers.exp() / numbers.exp().sum(1, keepdim=True), goal, numbers)
+
+
+def both_slopes(
+    w: Model, x: list[Vector], p: torch.Tensor, goal: Model, numbers: torch.Tensor | None = None
+) -> tuple[list[Vector], list[Vector]]:
     weights = {name: torch.tensor(w[name], dtype=torch.float64, requires_grad=True) for name in (A, a, B, b)}
     inputs = torch.tensor(x, dtype=torch.float64, requires_grad=True)
     loss = torch.zeros((), dtype=torch.float64)
-    for k, label in enumerate(y):
+    for k in range(len(x)):
         h = torch.tanh(weights[A].mv(inputs[k]) + weights[a])
         z = weights[B].mv(h) + weights[b]
-        loss = loss + (z.exp().sum().log() - z[label]) / len(y)
+        for c in range(CLASSES):
+            loss = loss + p[k, c] * (z.exp().sum().log() - z[c]) / len(x)
     gradients = torch.autograd.grad(loss, [weights[name] for name in (A, a, B, b)], create_graph=True)
     total = torch.zeros((), dtype=torch.float64)
     for name, g in zip((A, a, B, b), gradients, strict=True):
         total = total + (g - torch.tensor(goal[name], dtype=torch.float64)).pow(2).sum()
-    return torch.autograd.grad(total, inputs)[0].tolist()
+    by = torch.autograd.grad(total, [inputs] if numbers is None else [inputs, numbers])
+    return by[0].tolist(), by[-1].tolist()
 
 
 def labels(samples: int) -> list[int]:
@@ -150,17 +166,20 @@ def labels(samples: int) -> list[int]:
 
 
 def inverted(w: Model, goal: Model, start: list[Vector], rule: Rule) -> list[Vector]:
-    """x'*: Adam on J from x'_0."""
+    """x'*: Adam on J from x'_0; of the labels too, where they are learned."""
     x, y = [list(row) for row in start], labels(rule.samples)
-    first, second = [[0.0] * FEATURES for _ in x], [[0.0] * FEATURES for _ in x]
+    v = [[1.0 if c == label else 0.0 for c in range(CLASSES)] for label in y]
+    moments: dict[tuple[str, int, int], tuple[float, float]] = {}
     for k in range(1, rule.iterations + 1):
-        g = slopes(w, x, y, goal)
-        for s in range(len(x)):
-            for j in range(FEATURES):
-                first[s][j] = 0.9 * first[s][j] + 0.1 * g[s][j]
-                second[s][j] = 0.999 * second[s][j] + 0.001 * g[s][j] * g[s][j]
-                m, v = first[s][j] / (1.0 - 0.9**k), second[s][j] / (1.0 - 0.999**k)
-                x[s][j] -= rule.rate * m / (sqrt(v) + 1e-8)
+        by_x, by_v = soft_slopes(w, x, v, goal) if rule.learned else (slopes(w, x, y, goal), [])
+        for name, rows, slope in (("x", x, by_x), ("v", v, by_v)):
+            for s, g in enumerate(slope):
+                for j in range(len(g)):
+                    first, second = moments.get((name, s, j), (0.0, 0.0))
+                    first, second = 0.9 * first + 0.1 * g[j], 0.999 * second + 0.001 * g[j] * g[j]
+                    moments[name, s, j] = first, second
+                    m, u = first / (1.0 - 0.9**k), second / (1.0 - 0.999**k)
+                    rows[s][j] -= rule.rate * m / (sqrt(u) + 1e-8)
     return x
 
 
@@ -247,53 +266,3 @@ def pfedre(hand: Hand, rule: Rule, start: list[Vector], spoilt: dict[int, int] |
         members = [i for i in found if kept[i]]
         omega = net.average([found[i] for i in members], [hand.sizes[i] for i in members])
         yield Outcome(uploads, kept, list(divergence), list(relevant), list(judged), omega, list(beta), broken)
-
-
-# cards 2.14 to 2.16
-
-
-def krum_scores(rows: list[Vector], f: int) -> Vector:
-    scores = []
-    for i, row in enumerate(rows):
-        squares = []
-        for j, other in enumerate(rows):
-            if j != i:
-                squares.append(sum((x - y) * (x - y) for x, y in zip(row, other, strict=True)))
-        scores.append(sum(sorted(squares)[: max(1, len(rows) - f - 2)]))
-    return scores
-
-
-def krum(models: list[Model], f: int) -> Model:
-    scores = krum_scores([net.numbers(model) for model in models], f)
-    best, lowest = 0, inf
-    for i, score in enumerate(scores):
-        if score < lowest:
-            best, lowest = i, score
-    return models[best]
-
-
-def multi_krum(models: list[Model], f: int) -> Model:
-    scores = krum_scores([net.numbers(model) for model in models], f)
-    best = sorted(range(len(models)), key=lambda i: (scores[i], i))[: len(models) - f]
-    return net.average([models[i] for i in best], [1.0] * len(best))
-
-
-def trimmed(models: list[Model], beta: float) -> Model:
-    n = len(models)
-    cut = floor(beta * n + 1e-9)
-    if 2 * cut >= n:
-        return middle(models)
-    result = net.combined((1.0, models[0]))
-    every = [net.numbers(model) for model in models]
-    for k, (row, i) in enumerate(net.places(result)):
-        rest = sorted(values[k] for values in every)[cut : n - cut]
-        row[i] = sum(rest) / len(rest)
-    return result
-
-
-def middle(models: list[Model]) -> Model:
-    result = net.combined((1.0, models[0]))
-    every = [net.numbers(model) for model in models]
-    for k, (row, i) in enumerate(net.places(result)):
-        row[i] = median([values[k] for values in every])
-    return result

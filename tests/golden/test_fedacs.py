@@ -76,10 +76,12 @@ def card(hand: Hand) -> Iterator[Round]:
         for i in ids:
             row = a[pool.index(i)]
             u = net.combined(*((row[k], cache[j]) for k, j in enumerate(pool)))
-            sent[i] = net.combined((1.0 - part.alpha, cache[i]), (part.alpha, u))
+            alpha = part.alpha / (1.0 + part.alpha_gamma * (t - 1))
+            sent[i] = net.combined((1.0 - alpha, cache[i]), (alpha, u))
         received = [sent.get(i, cache[i]) for i in range(hand.n)]
         for i in ids:
-            cache[i] = net.sgd(sent[i], hand.batches(t, i), train.eta, train.momentum, train.weight_decay)
+            rate = train.eta / (1.0 + train.gamma * (t - 1))
+            cache[i] = net.sgd(sent[i], hand.batches(t, i), rate, train.momentum, train.weight_decay)
         yield Round(sent, {i: cache[i] for i in ids}, {"model": cache}, cache, None, received)
 
 
@@ -96,6 +98,8 @@ PARTS = {
 CASES = {name: composed(part) for name, part in PARTS.items()} | {
     "damped": composed(SimilarityThreshold(0.5, alpha=0.5)),
     "damped, all, update": composed(SimilarityThreshold(None, "all", "update", 0.5)),
+    "damped more and more": composed(SimilarityThreshold(0.3, alpha=0.9, alpha_gamma=0.7)),
+    "damped more and more, all": composed(SimilarityThreshold(None, "all", alpha_gamma=2.0), 3),
     "damped to nothing": composed(SimilarityThreshold(None, alpha=0.0)),
     "everybody, epochs": composed(SimilarityThreshold(0.5), 6, EPOCHS),
     "epochs, momentum": composed(SimilarityThreshold(0.3, "all"), 4, replace(EPOCHS, momentum=0.5)),
@@ -127,6 +131,13 @@ def test_fedacs(checked: Any, pool: Any) -> None:
     assert method.collaborate == SimilarityThreshold(0.6, pool, "model", 0.8)
     assert (method.trains, method.select) == ("selected", Uniform(fraction=0.7))
     assert type(method.train) is SGD  # no proximal term
+    checked(method, card, again=True)
+
+
+def test_fedacs_with_the_steps_of_the_theorem(checked: Any) -> None:
+    """Second part: beta_k = alpha_k / lambda, and both fall like 1 / k."""
+    method = fk.methods.fedacs(p=0.3, epochs=1, batch=4, eta=0.1, alpha=0.8, gamma=1.0)
+    assert (method.train.gamma, method.collaborate) == (1.0, SimilarityThreshold(0.3, alpha=0.8, alpha_gamma=1.0))
     checked(method, card, again=True)
 
 

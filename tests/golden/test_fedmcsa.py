@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 from math import exp
 from typing import Any
 
@@ -17,6 +18,7 @@ from transcribed import Card, Hand, Mix, Round
 
 import fedkin as fk
 from fedkin.collaborate import ComponentAttention, MeanBefore
+from fedkin.errors import BadInput
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -62,6 +64,36 @@ def attended(sigma: float, granularity: str = "layer", size_weighted: bool = Fal
     return mix
 
 
+def first_line(models: list[Model], names: tuple[str, ...], tau: float, sigma: float) -> list[list[float]]:
+    """psi of eq. (6), first line, for one component, with d(x) = 1 - exp(-x / sigma); where a client's own weight would
+    be negative it is 0 and the rest is rescaled."""
+    vectors, rows, N = [net.numbers(model, names) for model in models], [], len(models)
+    for i in range(N):
+        row, total = [0.0] * N, 0.0
+        for j in range(N):
+            if j != i:
+                x = sum((p - q) ** 2 for p, q in zip(vectors[i], vectors[j], strict=True))
+                row[j] = tau / N * (exp(-x / sigma) / sigma)
+                total += row[j]
+        row[i] = 1.0 - total
+        rows.append(row if row[i] >= 0.0 else [0.0 if j == i else row[j] / total for j in range(N)])
+    return rows
+
+
+def stepped(tau: float, sigma: float, granularity: str = "layer") -> Mix:
+    """A step down the gradient of phi (4), component by component, by the first line of (6)."""
+
+    def mix(models: list[Model], sizes: list[float]) -> list[Model]:
+        mixed: list[Model] = [{} for _ in models]
+        for names in COMPONENTS[granularity].values():
+            psi = first_line(models, names, tau, sigma)
+            for i, whole in enumerate(by_hand.blended(psi, models)):
+                mixed[i] |= {name: whole[name] for name in names}
+        return mixed
+
+    return mix
+
+
 def meant(models: list[Model], sizes: list[float]) -> list[Model]:
     """FedMCSA^-MCSA."""
     return [net.average(models, sizes)] * len(models)
@@ -82,6 +114,28 @@ def double_loops(hand: Hand, mix: Mix) -> Iterator[Round]:
         sent = dict(zip(ids, mixed, strict=True))
         slots = {"model": w, "theta": theta}
         yield Round(sent, {i: w[i] for i in ids}, slots, theta, None, received, {"post-w": w})
+
+
+def authors(hand: Hand) -> Iterator[Round]:
+    """A-M12 in the order of the authors' code: everyone trains on the next of its mini-batches, which are cut once and
+    never shuffled; the sample is drawn after training, and only the sampled exchange. The models that they exchange at
+    the end of a round are those that ours are sent at the start of the next; at our first start all models are equal,
+    so that an exchange changes nothing."""
+    train: Any = hand.method.train
+    attention: Any = hand.method.collaborate
+    endless = []
+    for i in range(hand.n):
+        samples = [(hand.x[row], hand.y[row]) for row in hand.federation.train[i].tolist()]
+        endless.append(cycle([samples[k : k + train.batch] for k in range(0, len(samples), train.batch)]))
+    mix, theta, chosen = attended(attention.sigma, "tensor", True), [hand.first] * hand.n, hand.selected(1)
+    for t in range(1, ROUNDS + 1):
+        sent, received = {i: theta[i] for i in chosen}, theta
+        batches = [[next(endless[i]) for _ in range(train.steps)] for i in range(hand.n)]
+        theta = [net.sgd(theta[i], batches[i], train.eta, 0.0, 0.001) for i in range(hand.n)]
+        yield Round(sent, {i: theta[i] for i in chosen}, {"model": theta}, theta, None, received)
+        chosen = hand.selected(t + 1)
+        mixed = mix([theta[i] for i in chosen], [hand.sizes[i] for i in chosen])
+        theta = [mixed[chosen.index(i)] if i in chosen else theta[i] for i in range(hand.n)]
 
 
 def composed(collaborate: Any, train: Any = SMALL, trains: str = "everyone") -> Method:
@@ -107,6 +161,11 @@ CASES |= {
     "epochs, momentum": (
         composed(ComponentAttention(5.0), replace(SMALL, steps=None, epochs=2, momentum=0.5)),
         pulled(attended(5.0)),
+    ),
+    "first line of (6)": (composed(ComponentAttention(2.0, tau=3.0)), pulled(stepped(3.0, 2.0))),
+    "first line of (6), clipped": (
+        composed(ComponentAttention(0.5, "tensor", tau=2.0), trains="selected"),
+        pulled(stepped(2.0, 0.5, "tensor")),
     ),
     "without attention": (composed(MeanBefore()), pulled(meant, mean=True)),
     "without attention, uniform": (
@@ -140,6 +199,7 @@ def named() -> dict[str, tuple[Method, Card]]:
             make.fedmcsa(sigma=1000.0, official=True),
             pulled(attended(1000.0, "tensor", True)),
         ),
+        "fedmcsa_official": (make.fedmcsa_official(sigma=450.0), authors),
         "fedmcsa_without_mcsa": (make.fedmcsa_without_mcsa(), pulled(meant, mean=True)),
         "fedavg_mcsa": (make.fedavg_mcsa(), pulled(attended(50.0))),
         "pfedme_mcsa": (make.pfedme_mcsa(), lambda hand: double_loops(hand, attended(50.0))),
@@ -175,6 +235,29 @@ def test_weights_and_mix(granularity: Any, sized: bool, kept: str) -> None:
         for i, whole in enumerate(by_hand.blended(rows, models)):
             part_of = {name: whole[name] for name in names}
             assert by_hand.apart({name: mixed[name][i] for name in names}, part_of) < 1e-10
+
+
+def test_the_first_line_is_a_step_down_the_gradient_of_phi() -> None:
+    """V = U - tau grad phi(U), phi = 1 / (2 N) sum of d over all pairs i != j, each pair once (4), by autograd."""
+    models, tau, sigma = by_hand.drawn(4, spread=0.2), 3.0, 5.0
+    stacked = by_hand.stack(models)
+    theta = {name: value.clone().requires_grad_() for name, value in stacked.items()}
+    phi = torch.zeros((), dtype=torch.float64)
+    for names in COMPONENTS["layer"].values():
+        flat = torch.cat([theta[name].reshape(4, -1) for name in names], 1)
+        x = (flat[:, None] - flat[None, :]).square().sum(-1)
+        phi = phi + (1 - torch.exp(-x / sigma)).triu(1).sum() / (2 * 4)
+    phi.backward()
+    found = ComponentAttention(sigma, "layer", tau=tau).mix(stacked, torch.ones(4, dtype=torch.float64))
+    for name, value in theta.items():
+        assert value.grad is not None
+        torch.testing.assert_close(found[name], stacked[name] - tau * value.grad)
+
+
+def test_the_first_line_needs_a_width_and_no_sizes() -> None:
+    for wrong in ({"sigma": 0.0}, {"size_weighted": True}):
+        with pytest.raises(BadInput, match="With tau"):
+            ComponentAttention(tau=1.0, **wrong)
 
 
 def test_a_component_of_no_length_is_like_nothing_but_itself() -> None:

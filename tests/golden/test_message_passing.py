@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import exp
 from typing import Any
 
@@ -10,7 +11,7 @@ import hand_network as net
 import pytest
 import torch
 import transcribed as by_hand
-from hand_network import Model
+from hand_network import COMPONENTS, Model
 from small import tiny
 from transcribed import Mix
 
@@ -22,13 +23,20 @@ from fedkin.select import Uniform
 from fedkin.train import Prox
 
 TRAIN, TEST = (2, 3, 7, 11, 25), (3, 0, 5, 9, 4)
+WHOLE = COMPONENTS["model"]["model"]
 SMALL = Prox(eta=0.2, steps=3, batch=4, lam=0.8)
 
 
-def passed(models: list[Model], alpha: float, sigma: float, kept: list[float] | None = None) -> list[list[float]]:
-    """xi of card 2.9; where a row's own weight would be negative it is 0 and the rest is rescaled. A source that counts
-    for less sends less, and its receiver keeps the more of its own."""
-    vectors = [net.numbers(model) for model in models]
+def passed(
+    models: list[Model],
+    alpha: float,
+    sigma: float,
+    kept: list[float] | None = None,
+    names: tuple[str, ...] = WHOLE,
+) -> list[list[float]]:
+    """xi of card 2.9, of the tensors with these names; where a row's own weight would be negative it is 0 and the rest
+    is rescaled. A source that counts for less sends less, and its receiver keeps the more of its own."""
+    vectors = [net.numbers(model, names) for model in models]
     rows = []
     for i in range(len(models)):
         row, others = [0.0] * len(models), 0.0
@@ -45,10 +53,15 @@ def passed(models: list[Model], alpha: float, sigma: float, kept: list[float] | 
 
 
 def heuristic(
-    models: list[Model], self_weight: float, sigma: float, kept: list[float] | None = None
+    models: list[Model],
+    self_weight: float,
+    sigma: float,
+    kept: list[float] | None = None,
+    names: tuple[str, ...] = WHOLE,
 ) -> list[list[float]]:
-    """xi of card 2.10; a single participant, or one whose others do not count, keeps its model."""
-    vectors = [net.numbers(model) for model in models]
+    """xi of card 2.10, of the tensors with these names; a single participant, or one whose others do not count, keeps
+    its model."""
+    vectors = [net.numbers(model, names) for model in models]
     rows = []
     for i in range(len(models)):
         row = [0.0] * len(models)
@@ -63,12 +76,25 @@ def heuristic(
     return rows
 
 
-def messages(alpha: float, sigma: float) -> Mix:
-    return lambda models, sizes: by_hand.blended(passed(models, alpha, sigma), models)
+def apart(xi: Any, granularity: str) -> Mix:
+    """Every component of u_i by its own weights."""
+
+    def mix(models: list[Model], sizes: list[float]) -> list[Model]:
+        mixed: list[Model] = [{} for _ in models]
+        for names in COMPONENTS[granularity].values():
+            for i, whole in enumerate(by_hand.blended(xi(models, names=names), models)):
+                mixed[i] |= {name: whole[name] for name in names}
+        return mixed
+
+    return mix
 
 
-def guesses(self_weight: float, sigma: float) -> Mix:
-    return lambda models, sizes: by_hand.blended(heuristic(models, self_weight, sigma), models)
+def messages(alpha: float, sigma: float, granularity: str = "model") -> Mix:
+    return apart(partial(passed, alpha=alpha, sigma=sigma), granularity)
+
+
+def guesses(self_weight: float, sigma: float, granularity: str = "model") -> Mix:
+    return apart(partial(heuristic, self_weight=self_weight, sigma=sigma), granularity)
 
 
 def composed(collaborate: Any, train: Any = SMALL, trains: str = "selected", count: int = 3) -> Method:
@@ -87,6 +113,10 @@ CASES: dict[str, tuple[Method, Mix]] = {
     "heuristic, half, epochs": (composed(HeuristicMessagePassing(0.5, 5.0), EPOCHS), guesses(0.5, 5.0)),
     "heuristic, alone": (composed(HeuristicMessagePassing(0.1, 5.0), count=1), guesses(0.1, 5.0)),
     "heuristic, large sigma": (composed(HeuristicMessagePassing(0.3, 900.0), count=4), guesses(0.3, 900.0)),
+    "layers": (composed(MessagePassing(0.7, 0.5, "layer"), EPOCHS, count=4), messages(0.7, 0.5, "layer")),
+    "tensors": (composed(MessagePassing(1.0, 3.0, "tensor"), trains="everyone"), messages(1.0, 3.0, "tensor")),
+    "heuristic, layers": (composed(HeuristicMessagePassing(0.2, 20.0, "layer")), guesses(0.2, 20.0, "layer")),
+    "heuristic, tensors": (composed(HeuristicMessagePassing(0.2, 9.0, "tensor"), EPOCHS), guesses(0.2, 9.0, "tensor")),
     "heuristic, nothing of its own": (composed(HeuristicMessagePassing(0.0, 9.0)), guesses(0.0, 9.0)),
 }
 
@@ -95,6 +125,25 @@ CASES: dict[str, tuple[Method, Mix]] = {
 def test_rounds(checked: Any, case: str) -> None:
     method, mix = CASES[case]
     checked(method, lambda hand: by_hand.mixed_then_pulled(hand, mix))
+
+
+def test_components_have_weights_of_their_own() -> None:
+    """Not those of the whole model, and others for each component."""
+    models, everyone = by_hand.drawn(4), torch.ones(4, dtype=torch.float64)
+    for part in (MessagePassing(1.0, 4.0, "tensor"), HeuristicMessagePassing(0.1, 9.0, "tensor")):
+        found = part.weights(by_hand.stack(models), everyone)
+        assert set(found) == set(COMPONENTS["tensor"])
+        whole = replace(part, granularity="model").weights(by_hand.stack(models), everyone)["model"]
+        each = [whole, *found.values()]
+        assert all(not torch.allclose(p, q, atol=1e-3) for k, p in enumerate(each) for q in each[:k])
+
+
+@pytest.mark.parametrize("granularity", COMPONENTS)
+def test_named_methods_by_component(checked: Any, granularity: Any) -> None:
+    amp = fk.methods.fedamp(sigma=3.0, granularity=granularity)
+    heuristic = fk.methods.heurfedamp(granularity=granularity)
+    for method, mix in ((amp, messages(1.0, 3.0, granularity)), (heuristic, guesses(0.1, 50.0, granularity))):
+        checked(tiny(method), lambda hand, mix=mix: by_hand.mixed_then_pulled(hand, mix))
 
 
 @pytest.mark.parametrize(("alpha", "sigma", "lam"), [(1.0, 1.0, 1.0), (0.5, 9.0, 1.0), (4.0, 7.0, 2.0)])

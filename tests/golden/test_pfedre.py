@@ -52,6 +52,8 @@ CASES: dict[str, tuple[Rule, str]] = {
     "momentum, gamma, normalise": (Rule(momentum=0.9, eta=0.05, gamma=0.2, normalise=True), "five"),
     "wide gap wanted": (Rule(min_gap=1e6), "all"),
     "no gap wanted": (Rule(min_gap=0.0), "all"),
+    "learned labels": (Rule(learned=True), "all"),
+    "learned labels, two samples, normalise": (Rule(learned=True, samples=2, normalise=True, iterations=10), "five"),
     "updates, l1": (Rule(metric="l1"), "all"),
     "updates, l2": (Rule(metric="l2", gamma=0.5), "five"),
     "updates, two": (Rule(metric="l1"), "two"),
@@ -77,8 +79,9 @@ def method(rule: Rule, participants: str = "all") -> Method:
     made = replace(made, train=replace(made.train, momentum=rule.momentum))
     if rule.metric != "inversion":
         return replace(made, keep=UpdateDistance(metric=rule.metric))
+    labels = "learned" if rule.learned else "fixed"
     chosen = {"scale": rule.base, "normalise": rule.normalise, "literal": rule.literal, "min_gap": rule.min_gap}
-    return replace(made, keep=replace(made.keep, **chosen))
+    return replace(made, keep=replace(made.keep, labels=labels, **chosen))
 
 
 def listened(keep: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import hand_network as net
-import pfedre_transcribed as box
 import pytest
+import robust_transcribed as box
 import torch
 import transcribed as by_hand
 from hand_network import CLOSE, ROUNDS, Model

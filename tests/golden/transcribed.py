@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,9 @@ class Hand:
 
     def steps(self, t: int, client: int, each: int) -> list[list[list[Sample]]]:
         """The batches of every step, where a step takes several."""
-        found = self.batches(t, client)
-        assert len(found) % each == 0
+        found, train = self.batches(t, client), self.method.train
+        passes = train.epochs and train.epochs * ceil(self.sizes[client] / train.batch)
+        assert len(found) == each * (train.steps or passes)
         return [found[k : k + each] for k in range(0, len(found), each)]
 
     def test(self, client: int) -> list[Sample]:
@@ -174,14 +176,18 @@ def run_again(method: Method, federation: fk.Federation, wanted: list[Round], ha
         assert apart(result.models["global"], last.server) < CLOSE
     if last.judged is not None and "personal" in result.models:  # not where a client's model is a fine-tuned one
         assert farthest(result.models["personal"], last.judged) < CLOSE
+    assert federation.irrelevant is not None
+    relevant = (~federation.irrelevant).nonzero()[:, 0].tolist()
     for line, want in zip(result.lines, wanted, strict=True):
         for kind, each in by_kind(want, hand).items():
-            sizes = [len(hand.test(i)) for i in range(hand.n)]
-            macro = [right / size for (right, _), size in zip(each, sizes, strict=True) if size]
-            micro = sum(right for right, _ in each) / sum(sizes)
-            found = line["accuracy"][kind]
-            assert found == pytest.approx({"macro": sum(macro) / len(macro), "micro": micro}, abs=1e-12), kind
-            assert line["loss"][kind] == pytest.approx(sum(loss for _, loss in each) / sum(sizes), abs=1e-8), kind
+            sizes, found = [len(hand.test(i)) for i in range(hand.n)], line["accuracy"][kind]
+            for word, who in {"": relevant, "_all": list(range(hand.n))}.items():
+                macro = [each[i][0] / sizes[i] for i in who if sizes[i]]
+                micro = sum(each[i][0] for i in who) / sum(sizes[i] for i in who)
+                expected = [sum(macro) / len(macro), micro]
+                assert [found[f"macro{word}"], found[f"micro{word}"]] == pytest.approx(expected, abs=1e-12), kind
+            loss = sum(each[i][1] for i in relevant) / sum(sizes[i] for i in relevant)
+            assert line["loss"][kind] == pytest.approx(loss, abs=1e-8), kind
     assert np.isnan(result.accuracies["post"]).tolist() == [not hand.test(i) for i in range(hand.n)]
 
 

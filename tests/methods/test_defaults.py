@@ -24,7 +24,7 @@ from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.keep.relevance import Relevance
 from fedkin.parts import Method
 from fedkin.select import Active, Attention, Constant, Shapley, Steps, Uniform
-from fedkin.train import APFL, MAML, SGD, FedMix, Moreau, Prox, Scaffold, TwoStreams
+from fedkin.train import APFL, MAML, SGD, FedMix, Moreau, Pooled, Prox, Scaffold, TwoStreams
 
 TWENTY, ALL = Uniform(count=20), Uniform(fraction=1.0)
 PLAIN = SGD(eta=0.02, steps=20, epochs=None, batch=20, momentum=0.0, weight_decay=0.0, rate_decay=1.0, gamma=0.0)
@@ -36,12 +36,13 @@ LAYERS = ComponentAttention(50.0, "layer", False)
 PARTS: dict[str, tuple[Any, ...]] = {  # select, train, keep, collaborate, and who trains and receives
     "local": (ALL, PLAIN, Everyone(), Nothing()),
     "local_matched": (TWENTY, PLAIN, Everyone(), Nothing()),
+    "pooled": (ALL, Pooled(**PLAIN.values(), total=None), Everyone(), Mean("size", 1.0)),  # type: ignore[arg-type]
     "fedavg": (TWENTY, PLAIN, Everyone(), Mean("size", 1.0)),
     "fedprox": (TWENTY, Prox(eta=0.02, **WORK, lam=0.01), Everyone(), Mean()),
     "fedmcsa": (TWENTY, PROX, Everyone(), LAYERS, "everyone"),
     "fedmcsa_official": (  # A-M12: what the authors' code does
         TWENTY,
-        SGD(eta=0.02, **WORK, weight_decay=1e-3),
+        SGD(eta=0.02, **WORK, weight_decay=1e-3, sampler="cyclic"),
         Everyone(),
         ComponentAttention(50.0, "tensor", True),
         "everyone",

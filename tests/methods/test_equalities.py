@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from torch import nn
 
 import fedkin as fk
 from fedkin.collaborate import ComponentAttention, MeanBefore, SimilarityThreshold
@@ -18,9 +19,10 @@ DATA = fk.Data("digits", clients=6, server=100, seed=3)
 WORK = {"steps": 5, "batch": 8}
 
 
-def run(method: fk.Method, rounds: int = 4, every: int | None = None) -> fk.Result:
+def run(method: fk.Method, rounds: int = 4, every: int | None = None, engine: str = "stacked") -> fk.Result:
     data = replace(DATA, irrelevant="flip:0.2") if method.keep.needs.truth else DATA
-    return fk.run(fk.Experiment(method, data, "dnn:6", rounds, evaluate_every=every or rounds, dtype="float64"))
+    how = {"evaluate_every": every or rounds, "dtype": "float64", "engine": engine}
+    return fk.run(fk.Experiment(method, data, "dnn:6", rounds, **how))
 
 
 def assert_same(one: Model, other: Model) -> None:
@@ -43,11 +45,37 @@ def test_fedprox_without_its_term_is_fedavg() -> None:
     assert_differ(run(replace(FEDAVG, train=Prox(lam=5.0, **WORK))).models["global"], plain)
 
 
-def test_the_common_models_of_ditto_and_apfl_are_fedavgs() -> None:
-    plain = run(FEDAVG).models["global"]
-    assert_same(run(replace(FEDAVG, train=TwoStreams(lam=3.0, batches="same", **WORK))).models["global"], plain)
+WORKS = {
+    "steps": WORK,
+    "epochs": {"steps": None, "epochs": 2, "batch": 8},
+    "cyclic": {**WORK, "sampler": "cyclic"},
+    "cyclic epochs": {"steps": None, "epochs": 1, "batch": 8, "sampler": "cyclic"},
+}
+
+
+@pytest.mark.parametrize("engine", ["stacked", "plain"])
+@pytest.mark.parametrize("work", WORKS)
+def test_the_common_models_of_ditto_and_apfl_are_fedavgs(work: str, engine: str) -> None:
+    """To the bit for Ditto, whose step of w is FedAvg's; its personal models have batches of their own."""
+    how = WORKS[work]
+    plain = run(replace(FEDAVG, train=SGD(**how)), engine=engine).models["global"]
+    personal = []
+    for batches in ("own", "same"):
+        ditto = run(replace(FEDAVG, train=TwoStreams(lam=3.0, batches=batches, **how)), engine=engine).models
+        assert all(torch.equal(ditto["global"][name], value) for name, value in plain.items())
+        personal.append(ditto["personal"])
+    assert_differ(*personal)
     for mix in ("parameter", "output"):
-        assert_same(run(replace(FEDAVG, train=APFL(mix=mix, **WORK))).models["global"], plain)
+        assert_same(run(replace(FEDAVG, train=APFL(mix=mix, **how)), engine=engine).models["global"], plain)
+
+
+def test_dittos_common_model_is_fedavgs_with_dropout_too() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 10))
+    plain, ditto = (
+        fk.run(fk.Experiment(method, DATA, network, 3, dtype="float64", seed=1)).models["global"]
+        for method in (FEDAVG, replace(FEDAVG, train=TwoStreams(**WORK)))
+    )
+    assert all(torch.equal(ditto[name], value) for name, value in plain.items())
 
 
 def test_ditto_without_its_pull_is_local_when_all_are_selected() -> None:
@@ -67,10 +95,12 @@ class Second(SGD):
         return super().step(carry, batches[1:], f, rate)
 
 
-def test_perfedavg_without_an_inner_step_is_fedavg_on_its_outer_batches() -> None:
-    plain = run(replace(FEDAVG, train=Second(eta=0.05, **WORK))).models["global"]
-    assert_same(run(replace(FEDAVG, train=MAML(alpha=0.0, eta=0.05, **WORK))).models["global"], plain)
-    assert_differ(run(replace(FEDAVG, train=MAML(alpha=0.5, eta=0.05, **WORK))).models["global"], plain)
+@pytest.mark.parametrize("work", WORKS)
+def test_perfedavg_without_an_inner_step_is_fedavg_on_its_outer_batches(work: str) -> None:
+    how = {"eta": 0.05, **WORKS[work]}
+    plain = run(replace(FEDAVG, train=Second(**how))).models["global"]
+    assert_same(run(replace(FEDAVG, train=MAML(alpha=0.0, **how))).models["global"], plain)
+    assert_differ(run(replace(FEDAVG, train=MAML(alpha=0.5, **how))).models["global"], plain)
 
 
 @dataclass(frozen=True)

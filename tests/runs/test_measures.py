@@ -59,9 +59,10 @@ def test_lines_and_summary_have_all_metrics(federate: Any, tmp_path: Path) -> No
     run = fk.Run(tmp_path)
     line, summary = run.lines[-1], run.summary
     assert set(line["metrics"]) == set(NAMES) - {"accuracy"}
+    relevant = ~np.array(run.about_clients["irrelevant"])
     for name, kinds in line["metrics"].items():
         values, count = run.last(name)["post"], np.array(TEST)
-        known = ~np.isnan(values)
+        known = ~np.isnan(values) & relevant
         assert kinds["post"]["macro"] == pytest.approx(values[known].mean())
         assert kinds["post"]["micro"] == pytest.approx(np.average(values[known], weights=count[known]))
         assert set(kinds) == {"post", "global", "test"}
@@ -69,7 +70,7 @@ def test_lines_and_summary_have_all_metrics(federate: Any, tmp_path: Path) -> No
     assert np.isnan(run.last("auc")["post"][4]), "one row has one class"
     assert summary["metric"] == run.metric == "auc"
     assert statistics.deciding(summary) == summary["metrics"]["auc"]
-    assert summary["fairness"]["post"]["std_clients"] == pytest.approx(np.nanstd(run.last("auc")["post"]))
+    assert summary["fairness"]["post"]["std_clients"] == pytest.approx(np.nanstd(run.last("auc")["post"][relevant]))
     low = [line["metrics"]["log_loss"]["post"]["macro"] for line in run.scored]
     assert summary["metrics"]["log_loss"]["post"]["macro"]["best"] == min(low), "of a loss the best is the lowest"
     table = run.clients()

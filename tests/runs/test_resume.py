@@ -6,7 +6,7 @@ import json
 import multiprocessing
 import random
 import shutil
-import time
+import signal
 from dataclasses import replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -20,23 +20,46 @@ from fedkin.runs import files
 from fedkin.runs.checkpoint import load_checkpoint
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.run import Run
+from fedkin.train import MAML, TwoStreams
 
 # Processes are forked from one that has imported everything, which takes seconds.
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["fedkin", "sklearn.datasets", "pytest"])
 
 
-def played(folder: Path, method: str, how: str) -> None:
+class Dies(fk.Callback):
+    """The kernel ends the process this many seconds of its own work after a round: no handler runs, nothing is tidied up.
+
+    Seconds of work, not of the clock, so that a process on a fast or a loaded machine dies at about the same place.
+    """
+
+    def __init__(self, after_round: int, seconds: float) -> None:
+        self.after_round, self.seconds = after_round, seconds
+
+    def recorded(self, record: fk.Record) -> bool:
+        if record.round == self.after_round:
+            dies_after(self.seconds)
+        return True
+
+
+def dies_after(seconds: float) -> None:
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def played(folder: Path, method: str, how: str, dies: Dies | None = None) -> None:
     """A checkpoint after every round, so that kills fall into writes as well as into rounds."""
     torch.set_num_threads(1)
     chosen = fk.methods.local() if method == "local" else fk.methods.fedprox(lam=1.0)
     data = fk.Data("digits", clients=10)
     experiment = fk.Experiment(chosen, data, "mlr", rounds=40, evaluate_every=3, threads=1)
-    fk.run(experiment, folder, resume=how == "resume", checkpoint_seconds=0.0)
+    if dies and not dies.after_round:
+        dies_after(dies.seconds)
+    fk.run(experiment, folder, resume=how == "resume", checkpoint_seconds=0.0, callbacks=[dies] if dies else [])
 
 
-def start(folder: Path, method: str, how: str) -> ForkServerProcess:
-    process = FORKED.Process(target=played, args=(folder, method, how))
+def start(folder: Path, method: str, how: str, dies: Dies | None = None) -> ForkServerProcess:
+    process = FORKED.Process(target=played, args=(folder, method, how, dies))
     process.start()
     return process
 
@@ -61,21 +84,15 @@ def assert_same(one: Path, other: Path) -> None:
 @pytest.mark.parametrize("method", ["local", "fedprox"])
 def test_killed_at_random_moments_and_resumed_equals_uninterrupted(tmp_path: Path, method: str) -> None:
     ended(start(tmp_path / "whole", method, "new"))
-    moments, kills = random.Random(method), 0
-    how, broken = "new", tmp_path / "broken"
-    for _ in range(12):
-        process = start(broken, method, how)
-        began = time.monotonic()
-        while process.is_alive() and not (broken / "experiment.json").exists() and time.monotonic() - began < 60:
-            time.sleep(0.005)
-        time.sleep(moments.uniform(0.0, 0.25))
-        if not process.is_alive():
-            break
-        process.kill()
-        process.join()
-        kills += 1
+    moments, broken, how = random.Random(method), tmp_path / "broken", "new"
+    for round in (2, 8, 15, 23, 31):
+        process = start(broken, method, how, Dies(round, moments.uniform(0.0001, 0.01)))
+        process.join(120)
+        assert process.exitcode == -signal.SIGPROF
         how = "resume"
-    assert kills >= 2
+    anywhere = start(broken, method, how, Dies(0, moments.uniform(0.0001, 0.2)))
+    anywhere.join(120)
+    assert anywhere.exitcode in (0, -signal.SIGPROF)
     ended(start(broken, method, how))
     assert_same(tmp_path / "whole", broken)
 
@@ -191,13 +208,34 @@ def test_an_off_cadence_last_round_does_not_count_once_the_run_is_longer(tmp_pat
     assert longer.summary["accuracy"] == straight.summary["accuracy"]
 
 
+MORE_STATE = {
+    "a step that falls with the rounds": lambda: fk.methods.fedacs(p=0.3, alpha=0.9, gamma=1.0),
+    "streams of a step": lambda: replace(fk.methods.ditto(), train=TwoStreams(steps=None, epochs=2)),
+    "three streams of a step": lambda: replace(
+        fk.methods.perfedavg(), train=MAML(order="HF", steps=None, epochs=1, sampler="cyclic")
+    ),
+    "fitted labels": lambda: fk.methods.pfedre(labels="learned", iterations=3),
+}
+
+
+@pytest.mark.parametrize("name", MORE_STATE)
+def test_in_two_parts_and_in_one(tmp_path: Path, name: str) -> None:
+    """What a method counts or draws by the round goes on where it was."""
+    data = fk.Data("digits", clients=5)
+    experiment = fk.Experiment(MORE_STATE[name](), data, "mlr", rounds=4, evaluate_every=1, gradient_norm=True)
+    fk.run(experiment, tmp_path / "whole")
+    fk.run(replace(experiment, rounds=2), tmp_path / "parts")
+    fk.run(experiment, tmp_path / "parts", resume=True)
+    same_runs(tmp_path / "whole", tmp_path / "parts")
+
+
 def test_a_run_of_a_version_that_knew_fewer_fields_goes_on(tmp_path: Path) -> None:
     """What its experiment.json does not say is what everybody did then: the default."""
     experiment = fk.Experiment(fk.methods.fedavg(count=2), fk.Data("digits", clients=3), rounds=2)
     fk.run(experiment, tmp_path / "old")
     path = tmp_path / "old" / "experiment.json"
     about = files.read_json(path)
-    del about["heterogeneity"], about["score"]
+    del about["heterogeneity"], about["gradient_norm"], about["score"]
     files.write_json(path, about)
     assert fk.run(replace(experiment, rounds=4), tmp_path / "old", resume=True).summary["rounds"] == 4
     other = replace(experiment, rounds=4, heterogeneity=True)

@@ -118,7 +118,7 @@ BAD = {
     "no common model": (["run", "local", *DIGITS, "--score", "global,test"], "add post to what is scored"),
     "a comparison without post": (["compare", "fedavg", *DIGITS, "--score", "global"], "local has no global"),
     "no such number of jobs": (["run", "fedavg", *DIGITS, "--jobs", "0"], "--jobs"),
-    "unknown preset": (["preset", "adafl-mnst"], "adafl-mnist"),
+    "unknown preset": (["preset", "adafl/tabel1"], "adafl/table1"),
 }
 
 

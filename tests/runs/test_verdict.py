@@ -9,7 +9,8 @@ import pytest
 
 import fedkin as fk
 from fedkin.methods.local import alone
-from fedkin.runs.verdict import effort, gain, uneven, verdict
+from fedkin.runs.difference import holm
+from fedkin.runs.verdict import effort, gain, uneven, verdict, verdicts
 
 UP = np.linspace(0.01, 0.2, 20)  # every client gains
 
@@ -17,16 +18,43 @@ UP = np.linspace(0.01, 0.2, 20)  # every client gains
 @pytest.mark.parametrize(
     ("gains", "expected"),
     [
-        ([UP], "better"),
-        ([-UP], "worse"),
-        ([UP, UP + 0.1], "better"),
-        ([UP + 0.5, -UP], "no clear difference"),  # the mean over seeds is far above zero, but the seeds disagree
+        ([UP], "better in this seed"),
+        ([-UP], "worse in this seed"),
+        ([UP[:5]], "no clear difference"),  # five clients of one seed are too few
+        ([UP, UP + 0.01, UP - 0.005], "better"),
+        ([-UP, -UP - 0.01, -UP + 0.005], "worse"),
+        ([UP, UP + 0.1], "no clear difference"),  # two seeds that differ as much as they gain
+        ([UP + 0.5, -UP, UP], "no clear difference"),  # the seeds disagree
         ([np.zeros(20)], "no clear difference"),
         ([UP * np.resize([1, -1], 20)], "no clear difference"),
     ],
 )
-def test_a_verdict_needs_a_test_and_the_same_sign_in_every_seed(gains: list[np.ndarray], expected: str) -> None:
+def test_a_verdict_needs_clients_and_seeds_that_agree(gains: list[np.ndarray], expected: str) -> None:
     assert verdict(np.stack(gains))["verdict"] == expected
+
+
+def test_a_verdict_has_the_direction_of_its_own_test() -> None:
+    found = verdict(np.array([[-0.01] * 80 + [0.3] * 20]))  # Wilcoxon's test for worse has p = 0.004
+    assert found["gain"] == pytest.approx(0.052)
+    assert found["low"] > 0
+    assert found["verdict"] == "better in this seed"
+    assert (found["better"], found["worse"]) == (0.2, 0.8), "that most clients lose is told beside it"
+
+
+def test_a_verdict_of_a_mean_that_is_not_clear_is_not_turned_round() -> None:
+    found = verdict(np.array([[-0.01] * 80 + [0.06] * 20]))  # most lose, and the mean is a little above zero
+    assert found["gain"] > 0
+    assert found["verdict"] == "no clear difference"
+
+
+def test_a_client_that_is_not_known_in_one_seed_counts_in_the_others() -> None:
+    gains = np.stack([UP, UP + 0.01, UP - 0.005])
+    gains[1, 3] = np.nan
+    found = verdict(gains)
+    assert found["clients"] == 20
+    assert found["p"] < 0.05
+    assert found["verdict"] == "better"
+    assert found["gain"] == pytest.approx(np.mean([UP, UP + 0.01, UP - 0.005]), abs=1e-4)
 
 
 def test_a_verdict_counts_clients_and_leaves_out_those_of_whom_nothing_is_known() -> None:
@@ -34,6 +62,20 @@ def test_a_verdict_counts_clients_and_leaves_out_those_of_whom_nothing_is_known(
     found = verdict(gains)
     assert (found["better"], found["worse"]) == (3 / 6, 1 / 6)
     assert found["gain"] == pytest.approx((0.2 + 0.0 + 0.0) / 3)
+
+
+def test_splits_of_a_seed_are_no_further_seeds() -> None:
+    gains = np.stack([UP, UP + 0.01, UP - 0.005])
+    assert verdict(gains, [4, 4, 4])["verdict"] == "better in this seed"
+
+
+def test_verdicts_of_a_table_are_corrected_together() -> None:
+    rng = np.random.default_rng(0)
+    gains = {i: 0.25 * np.ones((3, 1)) + rng.normal(0, [0.1, 0.15][i > 0], (3, 1)) + np.zeros(20) for i in range(8)}
+    alone, together = verdict(gains[0]), verdicts(gains, dict.fromkeys(gains, (0, 1, 2)))
+    assert together[0]["p"] == alone["p"]
+    assert [found["p_holm"] for found in together.values()] == holm([found["p"] for found in together.values()])
+    assert all((found["verdict"] == "better") == (found["p_holm"] < 0.05) for found in together.values())
 
 
 def test_a_gain_is_what_a_client_reaches_beyond_alone() -> None:

@@ -45,7 +45,7 @@ def test_every_step_has_its_own_batches(begin: Any, order: Any, how: MAML) -> No
     reply = run.reply(torch.arange(6))
     for client, size in enumerate(sizes):
         batches = run.batches(1, client)
-        wanted = 3 * per if how is STEPS else 2 * -(-size // 4) // per * per
+        wanted = 3 * per if how is STEPS else 2 * -(-size // 4) * per
         assert len(batches) == wanted
         assert reply.report["steps"][client] == wanted // per
         carry = {"model": run.model}
@@ -55,13 +55,12 @@ def test_every_step_has_its_own_batches(begin: Any, order: Any, how: MAML) -> No
 
 
 @ORDERS
-def test_where_an_epoch_has_only_one_batch_there_is_still_a_step(begin: Any, order: Any) -> None:
-    """One step a round is the least, and every batch of it has samples."""
+def test_an_epoch_has_a_step_for_every_batch(begin: Any, order: Any) -> None:
+    """As many as with one batch a step, and every batch of every step has samples."""
     run = begin(composed(replace(STEPS, order=order, steps=None, epochs=1)))
     for client in range(6):
         assert all(batch.get("weight", torch.ones(1)).sum() > 0 for batch in run.batches(1, client))
-    steps = [max(1, -(-size // 4) // BATCHES[order]) for size in SIZES]
-    assert run.reply(torch.arange(6)).report["steps"].tolist() == steps
+    assert run.reply(torch.arange(6)).report["steps"].tolist() == [-(-size // 4) for size in SIZES]
 
 
 @ORDERS

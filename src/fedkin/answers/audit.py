@@ -85,7 +85,9 @@ def audited(alone: Experiment, run: Run, federation: Federation, telling: Tellin
     filters = filters_for(federation, parameters)
     panel = Panel(tuple(filters.values()))
     method = Method("audit", Uniform(fraction=1.0), alone.method.train, panel, Mean())
-    asked = replace(alone, method=method, rounds=min(ROUNDS, alone.rounds), score=None, heterogeneity=False)
+    asked = replace(
+        alone, method=method, rounds=min(ROUNDS, alone.rounds), score=None, heterogeneity=False, gradient_norm=False
+    )
     setup = set_up(asked, federation)
     with engine_of(asked, federation, setup) as engine:
         state = begin(method, setup.task)

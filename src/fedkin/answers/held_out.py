@@ -92,6 +92,7 @@ def held_out_at(site: str, stored: Stored) -> HeldOut:
     """Return one site's test samples with the outputs of all runs. Arms may number the sites otherwise."""
     keys = list(next(iter(stored.values())))
     seeds, splits = (list(dict.fromkeys(getattr(key, word) for key in keys)) for word in ("seed", "split"))
+    data_seed = keys[0].data_seed  # of all: sites of several seeds of the data are not compared
     rows: dict[int, np.ndarray] = {}
     y: dict[int, np.ndarray] = {}
     scale: dict[int, float] = {}
@@ -100,7 +101,7 @@ def held_out_at(site: str, stored: Stored) -> HeldOut:
         outputs[name] = [[] for _ in seeds]
         for k, seed in enumerate(seeds):
             for split in splits:
-                run, said = several[Repetition(seed, split)]
+                run, said = several[Repetition(seed, split, data_seed)]
                 number = run.number(site)
                 own = np.flatnonzero(said["client"] == number)
                 own = own[np.argsort(said["rows"][own], kind="stable")]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fedkin.collaborate.message_passing import messages
 from fedkin.collaborate.mixing import Granularity, Mixing, Weights, components, normalised
-from fedkin.core.geometry import cosines, gram
+from fedkin.core.geometry import cosines, distances, gram
 from fedkin.core.tree import Model
 from fedkin.errors import require
-from fedkin.fields import NonNegative
+from fedkin.fields import NonNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,21 @@ class ComponentAttention(Mixing):
     A component l is a layer (its weight and its bias), a tensor, or the whole model (A-M3). The softmax is over the
     sources k, so that every mixture is a convex combination (A-M1), and these are the selected clients (A-M2).
     `size_weighted` multiplies psi_{i,k,l} by n_k and normalises again, as the authors' code does (A-M12).
+
+    With `tau` the weights are those of the first line of eq. (6), the gradient step from which attention is derived:
+    psi_{i,j,l} = tau / m d'(|theta_{i,l} - theta_{j,l}|^2) for j != i, and the rest for i itself. The paper leaves d
+    open; here it is FedAMP's, d(x) = 1 - exp(-x / sigma). As there, weights of the others that sum to more than one are
+    scaled so that they sum to one.
     """
 
-    sigma: NonNegative = 50.0  # how sharply attention prefers similar components; 0: the mean
+    sigma: NonNegative = 50.0  # how sharply attention prefers similar components; 0: the mean; with tau: the width of d
     granularity: Granularity = "layer"  # what a component is: a layer, a tensor or the whole model
     size_weighted: bool = False  # whether attention is multiplied by the clients' numbers of samples
+    tau: Positive | None = None  # the step of eq. (6), first line, whose weights replace attention; null: attention
+
+    def check(self) -> None:
+        plain = self.sigma > 0 and not self.size_weighted
+        require(self.tau is None or plain, "With tau, sigma must be positive and size_weighted false.")
 
     def granular(self) -> Granularity:
         return self.granularity
@@ -34,7 +45,11 @@ class ComponentAttention(Mixing):
         require(not self.size_weighted or sizes is not None, "Size-weighted attention needs the clients' sizes.")
         found: dict[str, Tensor] = {}
         for component, names in components(stacked, self.granularity).items():
-            cosine = cosines(gram(stacked, names))
+            products = gram(stacked, names)
+            if self.tau is not None:
+                found[component] = messages(distances(products), self.tau / len(products), self.sigma, kept)  # (6)
+                continue
+            cosine = cosines(products)
             attention = torch.exp(self.sigma * (cosine - 1.0))  # (7); less the largest of the row, cos = 1
             if self.size_weighted and sizes is not None:
                 attention = attention * sizes.double().to(attention.device)[None, :]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedkin.collaborate.mixing import Mixing, Weights
+from fedkin.collaborate.mixing import Granularity, Mixing, Weights, components
 from fedkin.core.geometry import cosines, distances, gram
 from fedkin.core.tree import Model
 from fedkin.fields import NonNegative, Positive, Share
@@ -19,36 +19,57 @@ class MessagePassing(Mixing):
     A'(x) = exp(-x / sigma) / sigma.
 
     Every mixture is convex if alpha (m - 1) / sigma <= 1. If the weights of the others sum to more than one, they are
-    scaled so that they sum to one.
+    scaled so that they sum to one. With `granularity` "layer" or "tensor" each component of a model has weights of its
+    own, by the distances of this component alone.
     """
 
     alpha: Positive = 1.0  # how much of the others' models is taken
     sigma: Positive = 1.0  # squared distances of models are divided by it: small means only near ones count
+    granularity: Granularity = "model"  # what has weights of its own: the whole model, a layer or a tensor
+
+    def granular(self) -> Granularity:
+        return self.granularity
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
-        x = distances(gram(stacked, list(stacked)))
-        others = self.alpha * torch.exp(-x / self.sigma) / self.sigma * kept.to(x.device)[None, :]
-        others.fill_diagonal_(0.0)
-        others = others / others.sum(1, keepdim=True).clamp(min=1.0)
-        return Weights({"model": others + torch.diag((1.0 - others.sum(1)).clamp(min=0.0))})
+        groups = components(stacked, self.granularity)
+        found = {name: distances(gram(stacked, tensors)) for name, tensors in groups.items()}
+        return Weights({name: messages(x, self.alpha, self.sigma, kept) for name, x in found.items()})
 
 
 @dataclass(frozen=True)
 class HeuristicMessagePassing(Mixing):
-    """xi_ii = self_weight,  xi_ij = (1 - xi_ii) softmax over j != i of sigma cos(w_i, w_j)."""
+    """xi_ii = self_weight,  xi_ij = (1 - xi_ii) softmax over j != i of sigma cos(w_i, w_j).
+
+    With `granularity` "layer" or "tensor" each component of a model has weights of its own, by the cosines of this
+    component alone: the "native method" of FedMCSA's section 4.2.
+    """
 
     self_weight: Share = 0.1  # the weight of a client's own model in its mixture
     sigma: NonNegative = 50.0  # how sharply similar models are preferred; 0: not at all
+    granularity: Granularity = "model"  # what has weights of its own: the whole model, a layer or a tensor
+
+    def granular(self) -> Granularity:
+        return self.granularity
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
-        cosine = cosines(gram(stacked, list(stacked)))
+        groups = components(stacked, self.granularity)
+        return Weights({name: self.row_weights(cosines(gram(stacked, each)), kept) for name, each in groups.items()})
+
+    def row_weights(self, cosine: Tensor, kept: Tensor) -> Tensor:
+        """The weights of one component, by its cosines. Without others, a client keeps its own."""  # (m, m)
         eye = torch.eye(len(cosine), dtype=torch.bool, device=cosine.device)
         here = (kept.to(cosine.device)[None, :] > 0) & ~eye  # (m, m)
         top = torch.where(here, cosine, -1.0).amax(1, keepdim=True)
         others = torch.where(here, torch.exp(self.sigma * (cosine - top)), 0.0) * kept.to(cosine.device)[None, :]
         total = others.sum(1, keepdim=True)
         others = (1 - self.self_weight) * others / total.clamp(min=torch.finfo(total.dtype).tiny)
-        mine = torch.where(
-            total > 0, total.new_tensor(self.self_weight), 1.0
-        )  # without others, a client keeps its own model
-        return Weights({"model": others + torch.diag(mine[:, 0])})
+        mine = torch.where(total > 0, total.new_tensor(self.self_weight), 1.0)
+        return others + torch.diag(mine[:, 0])
+
+
+def messages(x: Tensor, alpha: float, sigma: float, kept: Tensor) -> Tensor:
+    """The weights alpha A'(x) of the others for squared distances x, and of each client's own the rest."""  # (m, m)
+    others = alpha * torch.exp(-x / sigma) / sigma * kept.to(x.device)[None, :]
+    others.fill_diagonal_(0.0)
+    others = others / others.sum(1, keepdim=True).clamp(min=1.0)
+    return others + torch.diag((1.0 - others.sum(1)).clamp(min=0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from fedkin.core import tree
 from fedkin.core.geometry import cosines, gram
 from fedkin.core.tree import Model
 from fedkin.errors import require
-from fedkin.fields import Rule, Share
+from fedkin.fields import NonNegative, Rule, Share
 from fedkin.messages import Reply, Sent, Slot, Task
 
 Quantile = Annotated[
@@ -30,7 +30,8 @@ class SimilarityThreshold(Mixing):
     p=None is delta = -infinity, so that all clients with a positive cosine count (A-A1). A client always counts for
     itself (A-A2). The sources j are the selected clients or, with `pool="all"`, all clients seen so far, each by its
     last upload (A-A7). `similarity="update"` compares w - theta^0 instead of w (A-A8, not in the paper). With alpha
-    below 1, u_i <- (1 - alpha) w_i + alpha u_i (A-A5).
+    below 1, u_i <- (1 - alpha) w_i + alpha u_i (A-A5). In round k alpha is divided by 1 + alpha_gamma (k - 1), as the
+    second part of the paper's theorem wants it: steps whose sum is infinite and whose squares' sum is not.
     """
 
     p: Quantile | None = (
@@ -43,6 +44,7 @@ class SimilarityThreshold(Mixing):
         "model"  # whether models are compared, or how they have moved since the start
     )
     alpha: Share = 1.0  # how much of the mixture a client takes; its own model is the rest
+    alpha_gamma: NonNegative = 0.0  # alpha of round k is divided by 1 + alpha_gamma (k - 1)
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
         require(self.similarity == "model" or origin is not None, "Comparing updates needs the model they start from.")
@@ -83,11 +85,18 @@ class SimilarityThreshold(Mixing):
         ]
 
     def init(self, task: Task) -> Slot:
-        slot = super().init(task)
+        slot = super().init(task) | ({"rounds": torch.zeros((), dtype=torch.int64)} if self.alpha_gamma else {})
         if self.pool == "selected":
             return slot
         cache = tree.mapped(torch.clone, tree.repeated(task.model, task.n))
         return slot | {"cache": cache, "seen": torch.zeros(task.n, dtype=torch.bool)}
+
+    def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
+        if not self.alpha_gamma:
+            return super().send(slot, task, ids, current)
+        alpha = self.alpha / (1 + self.alpha_gamma * int(slot["rounds"]))
+        sent, slot = replace(self, alpha=alpha, alpha_gamma=0.0).send(slot, task, ids, current)
+        return sent, slot | {"rounds": slot["rounds"] + 1}
 
     def sources(self, slot: Slot, ids: Tensor, current: Model) -> tuple[Tensor, Model]:
         """The selected clients with the models that they hold now; with `pool="all"` also every other client seen so

@@ -16,6 +16,8 @@ from fedkin.command import (  # noqa: F401  each enters its commands
     page,
     play,
     predict,
+    preset,
+    tune,
     watch,
     what_if,
 )

@@ -1,4 +1,4 @@
-"""Prints what there is: methods, presets and datasets."""
+"""Prints what there is: methods and datasets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from rich.table import Table
 from fedkin.data import datasets
 from fedkin.explain import shown
 from fedkin.methods import METHODS, named
-from fedkin.presets import PRESETS
 
 WIDTH = 118  # columns a table has at least; a narrower terminal wraps its lines rather than losing numbers
 
@@ -29,16 +28,6 @@ def list_methods() -> None:
     console.print("\nOne method in words: fedkin methods fedmcsa")
     console.print("Change a field: fedkin run fedavg --set train.eta=0.1, or only eta=0.1 where one part has it")
     console.print("Change a whole part: fedkin run fedmcsa --set keep=Relevance --set keep.samples=2")
-
-
-def list_presets() -> None:
-    """Print every preset with its numbers of rows, seeds and rounds."""
-    table = Table("preset", "what it is", "rows", "seeds", "rounds", box=None, pad_edge=False)
-    for found in PRESETS.values():
-        rounds = sorted({row.rounds for row in found.rows})
-        numbers = (str(len(found.rows)), str(len(found.seeds)), " to ".join(map(str, {rounds[0]: 0, rounds[-1]: 0})))
-        table.add_row(found.name, found.about, *numbers)
-    Console(width=max(WIDTH, Console().width)).print(table)
 
 
 def list_datasets() -> None:

@@ -17,11 +17,14 @@ T = TypeVar("T")
 
 
 GROUPS = {  # of --help, with the options in each
-    "Data": "data partition clients samples holdout test validation server_validation irrelevant data_seed splits "
-    "without",
+    "Data": "data partition clients samples holdout test validation server_validation irrelevant data_seed data_seeds "
+    "splits without",
     "Own tables": "client_column target_column features drop standardise task",
-    "Training and scoring": "rounds seeds model settings evaluate_every metric class_weights heterogeneity score",
-    "Where and how": "out resume jobs engine threads chunk device save export export_clients track watch as_json",
+    "Training and scoring": "rounds seeds model settings evaluate_every goals metric class_weights score "
+    "heterogeneity gradient_norm",
+    "Search": "space trials grid prune average search_seed",
+    "Where and how": "out resume jobs engine threads chunk device save export export_clients export_pairs track watch "
+    "as_json",
 }
 
 
@@ -117,21 +120,13 @@ class PlayOptions:
     export_clients: Annotated[
         list[str] | None, option("Write every client's gains to this file: .csv, .tex or .md; may be repeated, or a,b.")
     ] = None
+    export_pairs: Annotated[
+        list[str] | None, option("Write each method against each other one to this file: .csv, .tex or .md.")
+    ] = None
     watch: Annotated[bool, option("Show the runs on a local page while they are played.", "--watch")] = False
     as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
         False
     )
-
-
-@dataclass(frozen=True)
-class PresetOptions(PlayOptions):
-    """The options of a preset, which fixes everything else."""
-
-    rounds: Annotated[int | None, option("Number of rounds of every row. [the preset's]")] = None
-    seeds: Annotated[str | None, option("How many seeds (3: 0, 1, 2) or which (0,5,7). [the preset's]")] = None
-    jobs: Annotated[str | None, option("Runs side by side, each in a process of its own. [auto: one a core]")] = None
-    out: Annotated[Path | None, option("Folder of the runs. [one in runs/, named as the preset]")] = None
-    resume: Annotated[bool, option("Go on with what lies in the folder.", "--resume")] = False
 
 
 @dataclass(frozen=True)
@@ -151,6 +146,15 @@ class RunOptions(PlayOptions, DataOptions):
     evaluate_every: Annotated[
         int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
     ] = None
+    goals: Annotated[
+        list[str] | None,
+        option(
+            "Count rounds and uploads until the mean of five rounds is above this value of the metric that decides: "
+            "0.9, or fedavg+0.01, the last ten rounds of an arm and more; post:0.9 names the models that count. May be "
+            "repeated; every round is scored then.",
+            "--target",
+        ),
+    ] = None
     heterogeneity: Annotated[
         bool,
         option(
@@ -158,9 +162,23 @@ class RunOptions(PlayOptions, DataOptions):
             "--heterogeneity",
         ),
     ] = False
+    gradient_norm: Annotated[
+        bool,
+        option(
+            "Record the norm of the gradient that FedACS's theorem bounds, over all training samples.",
+            "--gradient-norm",
+        ),
+    ] = False
     splits: Annotated[
         int | None,
         option("Divisions into train and test that everything is repeated on, the same for all methods. [1]"),
+    ] = None
+    data_seeds: Annotated[
+        int | None,
+        option(
+            "Seeds of the data, from --data-seed on, that everything is repeated on: each is another partition, and "
+            "one seed goes along. [1]"
+        ),
     ] = None
     score: Annotated[
         str | None, option("Kinds of models to score, as in global,test: of post, global, recv, test. [all]")

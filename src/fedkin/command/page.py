@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -33,10 +34,10 @@ def table_paths(texts: list[str] | None) -> list[Path]:
     return [checked_path(name.strip()) for text in texts or () for name in text.split(",") if name.strip()]
 
 
-def write_tables(found: Comparison, tables: list[Path], clients: list[Path], screen: Console) -> None:
-    """Write the tables of a comparison, and say where they are."""
-    written = [found.export(path) for path in tables] + [found.export_clients(path) for path in clients]
-    for path in written:
+def write_tables(found: Comparison, wanted: Sequence[Sequence[Path]], screen: Console) -> None:
+    """Write the tables of a comparison, and say where they are: files for methods, for clients and for pairs."""
+    writers = (found.export, found.export_clients, found.export_pairs)
+    for path in [write(path) for write, paths in zip(writers, wanted, strict=True) for path in paths]:
         screen.print(f"Table: {path}", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -47,14 +48,17 @@ def report(
     export_clients: Annotated[
         list[str] | None, typer.Option(help="Write every client's gains to this file: .csv, .tex or .md.")
     ] = None,
+    export_pairs: Annotated[
+        list[str] | None, typer.Option(help="Write each method against each other one to this file: .csv, .tex or .md.")
+    ] = None,
 ) -> None:
     """Write a page with the table, the curves and every client's gain over training alone; and tables as files.
 
     fedkin report runs/compare-digits-1 --export table.tex --export-clients clients.csv
     """
-    tables, clients = table_paths(export), table_paths(export_clients)
-    if tables or clients:
-        write_tables(load_comparison(folder), tables, clients, Console(stderr=True))
+    wanted = [table_paths(texts) for texts in (export, export_clients, export_pairs)]
+    if any(wanted):
+        write_tables(load_comparison(folder), wanted, Console(stderr=True))
     begun = CommandFolder(folder).runs()
     require(begun, f"{folder} is not a run of fedkin; give the folder that 'fedkin run' named.")
     page = write_report(folder, Console(stderr=True))

@@ -11,7 +11,7 @@ from typing import Any
 
 from fedkin.command.options import RunOptions
 from fedkin.comparison.arms import read_arms
-from fedkin.comparison.experiment_files import said_by_files
+from fedkin.comparison.experiment_files import said_by_files, targets_in
 from fedkin.comparison.plan import checked_seeds
 from fedkin.data import Data
 from fedkin.errors import BadInput, require
@@ -23,18 +23,22 @@ from fedkin.runs.verdict import LOCAL
 def read_experiments(targets: Sequence[str], options: RunOptions) -> tuple[list[Experiment], list[int], RunOptions]:
     """Return an experiment for each arm that the targets ask for, and the seeds, with the given options on top.
 
-    Also returns the options, with the number of splits that a file says where they say none.
+    Also returns the options, with the targets and the numbers of splits and of seeds of the data that a file says where
+    they say none.
     """
     methods = read_arms(targets, options.settings or [])
     said, of_data = options.of_experiment(), options.of_data()
     of_data |= {"name": options.data} if options.data is not None else {}
     stored = said_by_files(targets, said, of_data)
     seeds = read_seeds(options.seeds, stored)
-    splits = options.splits if options.splits is not None else stored.get("splits")
-    stored.pop("splits", None)
+    in_files = [str(one) for one in targets_in(stored)]
+    repeated: dict[str, Any] = {"goals": options.goals or in_files or None}
+    for word in ("splits", "data_seeds"):
+        in_file = stored.pop(word, None)
+        repeated[word] = in_file if getattr(options, word) is None else getattr(options, word)
     data = {"data": stored.get("data", {}) | of_data}
     like = Experiment.from_json(stored | said | data | {"method": LOCAL})  # until the arms take its place
-    return [replace(like, method=method) for method in methods], seeds, replace(options, splits=splits)
+    return [replace(like, method=method) for method in methods], seeds, replace(options, **repeated)
 
 
 def read_seeds(text: str | None, stored: dict[str, Any]) -> list[int]:

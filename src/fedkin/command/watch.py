@@ -1,4 +1,4 @@
-"""fedkin watch: a local page that shows a run while it is played. `--watch` of run, compare and preset shows it too."""
+"""fedkin watch: a local page that shows a run while it is played. `--watch` of run and compare shows it too."""
 
 from __future__ import annotations
 

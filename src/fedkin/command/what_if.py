@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,8 +17,8 @@ from fedkin.command.page import write_report
 from fedkin.command.progress import Progress
 from fedkin.command.read import read_jobs
 from fedkin.comparison.compare import carry_out
-from fedkin.comparison.jobs import Killed
 from fedkin.comparison.plan import Loaded, Plan, stored_plan
+from fedkin.comparison.processes import Killed
 from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.comparison.what_if import Effect, effects, first_run, without
 from fedkin.methods.titles import title
@@ -41,7 +42,7 @@ def what_if(folder: Folder, leave_out: Without = None, jobs: Jobs = None) -> Non
     screen = Console(stderr=True)
     place = CommandFolder.around(folder).path
     whole, plan = load_comparison(place), stored_plan(place)
-    plan = Plan(plan.folder, plan.runs, read_jobs(jobs, len(plan.runs), "cpu") or plan.jobs)
+    plan = replace(plan, jobs=read_jobs(jobs, len(plan.runs), "cpu") or plan.jobs)
     sites = list(first_run(whole).about_clients["names"])
     if leave_out:
         found = played(whole, without(plan, leave_out, sites), screen)

@@ -13,6 +13,8 @@ from torch import nn
 from fedkin.answers.answer import answers, silent
 from fedkin.answers.audit import Opinions, Telling, audited, of_methods
 from fedkin.comparison.arms import read_arms
+from fedkin.comparison.conclusions import against_local, leader, pairs
+from fedkin.comparison.divisions import data_seed_of, split_of
 from fedkin.comparison.experiment_files import like_files
 from fedkin.comparison.jobs import play_side_by_side
 from fedkin.comparison.plan import (
@@ -20,21 +22,24 @@ from fedkin.comparison.plan import (
     Plan,
     check_agreement,
     check_tests,
+    checked_data_seeds,
     checked_seeds,
     checked_splits,
     read_plan,
     runs_for,
+    scored_every_round,
     settled,
     with_local,
 )
-from fedkin.comparison.result import Comparison, Repetitions, Runs, Temporary, gains_over_local, over_seeds
+from fedkin.comparison.result import Comparison, Repetitions, Runs, Temporary, over_seeds
 from fedkin.comparison.sequence import Watching, nobody, told
+from fedkin.comparison.tuned import Notes, notes_of, tuned_cautions, tuned_sentences
 from fedkin.data import Data
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
+from fedkin.evaluate import wanted_kinds
+from fedkin.metrics import deciding as deciding_metric
 from fedkin.parts import Method
-from fedkin.presets import PRESETS
-from fedkin.presets.outcome import outcome
 from fedkin.runs import files
 from fedkin.runs.callback import Callback
 from fedkin.runs.command_folder import CommandFolder
@@ -43,8 +48,8 @@ from fedkin.runs.imbalance import one_sided
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
 from fedkin.runs.setup import set_up
-from fedkin.runs.statistics import deciding
-from fedkin.runs.verdict import LOCAL, compared_with, uneven, verdict
+from fedkin.runs.targets import checked_targets, outcomes
+from fedkin.runs.verdict import LOCAL, MATCHED, mixed, unequal_participation, uneven
 
 
 def compare(
@@ -55,11 +60,13 @@ def compare(
     *,
     seeds: int | Sequence[int] | None = None,
     splits: int | None = None,
+    data_seeds: int | None = None,
     folder: Path | str | None = None,
     resume: bool = False,
     jobs: int = 1,
     evaluate_every: int | None = None,
     score: Sequence[str] | None = None,
+    targets: Sequence[str | float] | None = None,
     metric: str | None = None,
     class_weights: str | None = None,
     engine: str | None = None,
@@ -72,11 +79,15 @@ def compare(
 
     `methods` are methods, or what the command takes: names, files, import paths, with settings and sweeps after an @
     ("fedprox@train.lam=0.1,1,10"). `seeds` is how many seeds (3 means 0, 1, 2), or which. `splits` is how many
-    divisions into train and test every method is run on, the same for all. With a folder the runs are recorded there,
-    and `resume=True` goes on with what lies in it; without one they lie in a temporary folder that goes with the
-    comparison. `jobs` runs are played side by side, each in a process of its own; a script that asks for
-    several must be guarded by `if __name__ == "__main__":`. `callbacks` are told of every round of every run. The other
-    parameters are those of `Experiment`; what is not said is as a file among the methods says, or as it is there.
+    divisions into train and test every method is run on, the same for all, and `data_seeds` how many seeds of the data
+    (`Data.seed` and those after it), each of which is another partition; one seed then goes along. `targets`
+    are values to be reached, 0.9 or "fedavg+0.01" (`Comparison.targets` says when); every round is scored then.
+
+    With a folder the runs are recorded there, and `resume=True` goes on with what lies in it; without one they lie in a
+    temporary folder that goes with the comparison. `jobs` runs are played side by side, each in a process of its own; a
+    script that asks for several must be guarded by `if __name__ == "__main__":`. `callbacks` are told of every round of
+    every run. The other parameters are those of `Experiment`; what is not said is as a file among the methods says, or
+    as it is there.
 
         found = fk.compare(["fedavg", "fedmcsa"], fk.Data("digits", clients=10), rounds=20, seeds=3)
         print(found.table())
@@ -84,7 +95,8 @@ def compare(
     """
     listed = isinstance(methods, list | tuple) and all(isinstance(method, Method | str) for method in methods)
     require(listed, f"A comparison takes a list of methods or their names, not {methods!r}.")
-    chosen = with_local(read_arms(methods))
+    require(methods, "A comparison needs at least one method.")
+    chosen = read_arms(methods)
     whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
     require(whole, f"jobs is a number of processes from 1, not {jobs!r}.")
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
@@ -95,11 +107,24 @@ def compare(
     like, repeated = like_files(methods, chosen[0], {name: value for name, value in said.items() if value is not None})
     several = checked_seeds(repeated["seeds"] if seeds is None else seeds)
     divisions = checked_splits(repeated["splits"] if splits is None else splits)
+    partitions = checked_data_seeds(repeated["data_seeds"] if data_seeds is None else data_seeds)
+    goals = repeated["targets"] if targets is None else targets
+    notes = notes_of(methods, [replace(like, method=method) for method in chosen])
+    chosen = with_local(chosen, notes)
     temporary = Temporary() if folder is None else None
     place = Path(folder or "") if temporary is None else temporary.path
     loaded = Loaded()
     plan = plan_for(
-        [replace(like, method=method) for method in chosen], several, place, loaded, resume, jobs, splits=divisions
+        [replace(like, method=method) for method in chosen],
+        several,
+        place,
+        loaded,
+        resume,
+        jobs,
+        splits=divisions,
+        data_seeds=partitions,
+        targets=goals,
+        tuned=notes,
     )
     watching = told(callbacks) if callbacks else nobody
     found = carry_out(plan, loaded, resume=resume, watching=watching, warn=warn, temporary=temporary)
@@ -116,10 +141,12 @@ def plan_for(
     loaded: Loaded,
     resume: bool = False,
     jobs: int | None = None,
-    preset: str | None = None,
     splits: int = 1,
+    data_seeds: int = 1,
+    targets: Sequence[str | float] = (),
+    tuned: Notes | None = None,
 ) -> Plan:
-    """Check everything that can be checked before a run, and return the plan.
+    """Check everything that can be checked before a run, and return the plan. `tuned` is how its methods were tuned.
 
     `folder` may be a function that makes a new one; it is called only when nothing is wrong. Without `jobs` it is as
     many as the folder's plan says, or one.
@@ -133,14 +160,22 @@ def plan_for(
     federation = loaded(experiments[0])
     if len(experiments) > 1:
         check_tests(federation)
+    wanted: Sequence[str | float] = targets or (stored or {}).get("targets", ())
+    metric = deciding_metric(experiments[0].metric, federation.task)
+    common = federation.common is not None
+    kinds = {one.method.name: wanted_kinds(one.method, one.score, common) for one in experiments} if wanted else {}
+    values = checked_targets(wanted, kinds, metric)
     if stored:  # what was chosen then holds
         then = {value["method"]["name"]: value for value in stored["arms"]}
         experiments = [as_begun(one, then.get(one.method.name, {})) for one in experiments]
-    experiments = settled(experiments, loaded, min(number, len(experiments) * len(seeds) * splits))
+    experiments = scored_every_round(experiments) if values else list(experiments)
+    experiments = settled(experiments, loaded, min(number, len(experiments) * len(seeds) * splits * data_seeds))
     if stored and isinstance(folder, Path):
-        check_agreement(folder, stored["arms"], runs_for(experiments, seeds, CommandFolder(folder), splits))
+        asked = runs_for(experiments, seeds, CommandFolder(folder), splits, data_seeds)
+        check_agreement(folder, stored["arms"], asked)
+    runs_for(experiments, seeds, CommandFolder(Path()), splits, data_seeds)  # refuses before a folder is made
     place = CommandFolder(folder if isinstance(folder, Path) else folder())
-    return Plan(place, runs_for(experiments, seeds, place, splits), number, preset)
+    return Plan(place, runs_for(experiments, seeds, place, splits, data_seeds), number, tuned or {}, values)
 
 
 def carry_out(
@@ -161,7 +196,7 @@ def carry_out(
         new = resume or not plan.folder.has_plan
         require(new, f"Another command was at work in {path} just now; choose another --out, or add --resume.")
         plan.write()
-        for sentence in [*uneven(plan.methods), *cautions(plan, loaded)]:
+        for sentence in [*warnings(plan), *cautions(plan, loaded), *without_answers(plan)]:
             warn(sentence)
         options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}
         done = play_side_by_side(plan.runs, plan.jobs, loaded, **options)
@@ -180,6 +215,12 @@ def once(warn: Callable[[str], None]) -> Callable[[str], None]:
     return warned
 
 
+def warnings(plan: Plan) -> list[str]:
+    """Return what makes the methods of a plan hard to compare."""
+    splits = len({(split_of(one.experiment), data_seed_of(one.experiment)) for one in plan.runs})
+    return [*uneven(plan.methods, plan.tuned), *tuned_cautions(plan.tuned, splits)]
+
+
 def cautions(plan: Plan, loaded: Loaded) -> list[str]:
     """Return what a user should know of the methods before the first run; nothing where all runs are done."""
     first: dict[str, Experiment] = {}
@@ -194,7 +235,7 @@ def opinions_on(plan: Plan, runs: Runs, loaded: Loaded | None, telling: Telling)
     """Ask filters about every site: those of the compared methods and, where the data are at hand, an audit."""
     own = of_methods({name: list(found.values()) for name, found in runs.items()})
     local = next((one.experiment for one in plan.runs if one.experiment.method.name == LOCAL), None)
-    if loaded is None or local is None or plan.preset is not None:
+    if loaded is None or local is None:
         return None
     run = next(iter(runs[LOCAL].values()))
     found = audited(local, run, loaded(local), telling)
@@ -216,23 +257,37 @@ def concluded(
     if len(methods) == 1:
         summary: dict[str, Any] = next(iter(methods.values()))
     else:
-        against = {
-            name: verdict(gains_over_local(runs, name, local), [key.seed for key in runs[name]]) | {"against": local}
-            for name, local in compared_with(plan.methods).items()
-            if all("post" in deciding(methods[one]) for one in (name, local))
-        }
-        first = next(iter(next(iter(runs.values())).values()))
-        said = [*uneven(plan.methods), *flattered(first)]
+        against, each = against_local(runs, plan.methods, plan.tuned), pairs(runs)
+        first, silent_on = first_of(next(iter(runs.values()))), without_answers(plan)
+        said = [*warnings(plan), *unequal_participation(against), *mixed(against), *flattered(first), *silent_on]
         summary = {"metric": first.metric, "methods": methods, "against_local": against, "cautions": said}
-        if against:
-            compared = {name: found["against"] for name, found in against.items()}
-            sites = answers(runs, compared, telling, opinions_on(plan, runs, loaded, telling))
+        summary |= {"pairs": each, "leader": leader(each)}
+        alone = {name for name in runs if name == MATCHED or first_of(runs[name]).pools}  # nobody to join
+        private = {name: one["against"] for name, one in against.items() if name not in alone}
+        if private and not silent_on:
+            sites = answers(runs, private, telling, opinions_on(plan, runs, loaded, telling))
             summary |= {"sites": sites} if sites else {}
-    if plan.preset in PRESETS:
+    if plan.targets:
         rows = {name: list(found.values()) for name, found in runs.items()}
-        summary = summary | {"preset": outcome(PRESETS[plan.preset], rows)}
+        summary = summary | {"targets": outcomes(plan.targets, rows)}
+    if plan.tuned:
+        summary = summary | {"tuned": {"sentences": tuned_sentences(list(methods), plan.tuned), "methods": plan.tuned}}
     plan.folder.write_summary(summary)
     return Comparison(plan.folder.path, runs, methods, summary, temporary)
+
+
+def without_answers(plan: Plan) -> list[str]:
+    """Return why no client gets an answer of its own: the data have several seeds, each with other clients."""
+    several = len({data_seed_of(one.experiment) for one in plan.runs})
+    if several == 1 or len(plan.methods) == 1:
+        return []
+    said = f"{several} data seeds: clients of different partitions are different clients, so no client gets an answer"
+    return [f"{said} of its own; for answers leave --data-seeds out, and repeat with --splits."]
+
+
+def first_of(runs: Repetitions) -> Run:
+    """Return the first run of a method."""
+    return next(iter(runs.values()))
 
 
 def flattered(run: Run) -> list[str]:

@@ -27,7 +27,7 @@ def said_by_files(targets: Sequence[object], said: Mapping[str, Any], of_data: M
     by: dict[str, Path] = {}
     for path in files_among(targets):
         for name, value in read_file(path).items():
-            if name in ("method", "methods", *said):
+            if name == "tuned" or name in ("method", "methods", *said):
                 continue
             if name == "data":
                 table = {"name": value} if isinstance(value, str) else value
@@ -46,12 +46,22 @@ def said_by_files(targets: Sequence[object], said: Mapping[str, Any], of_data: M
 def like_files(targets: Sequence[object], method: Method, said: Mapping[str, Any]) -> tuple[Experiment, dict[str, Any]]:
     """Return the experiment of a method with what is said and, for the rest, what the files among the targets say.
 
-    Also returns the seeds and the number of splits that files say, or the first seed and one split.
+    Also returns what files say of repetitions and targets: the seeds, and the numbers of splits and of seeds of the
+    data, else one of each.
     """
     stored = said_by_files(targets, said, {})
-    repeated = {"seeds": stored.pop("seeds", [stored.get("seed", 0)]), "splits": stored.pop("splits", 1)}
+    repeated = {"seeds": stored.pop("seeds", [stored.get("seed", 0)])}
+    repeated |= {word: stored.pop(word, 1) for word in ("splits", "data_seeds")} | {"targets": targets_in(stored)}
     like = Experiment.from_json(stored | {"method": LOCAL})  # until the method takes its place
     return replace(like, method=method, **said), repeated
+
+
+def targets_in(stored: dict[str, Any]) -> list[str | float]:
+    """Take the targets out of what files say; none where they say nothing."""
+    found = stored.pop("targets", [])
+    listed = isinstance(found, list) and all(isinstance(one, str | float | int) for one in found)
+    require(listed, f'The targets in a file are a list, as in [0.9, "fedavg+0.01"], not {found!r}.')
+    return list(found)
 
 
 def files_among(targets: Sequence[object]) -> list[Path]:
@@ -60,11 +70,19 @@ def files_among(targets: Sequence[object]) -> list[Path]:
     return list(dict.fromkeys(Path(base) for base in bases if is_file(base)))
 
 
-def as_file(experiments: Sequence[Experiment], seeds: Sequence[int], splits: int | None = None) -> dict[str, Any]:
-    """Return experiments that differ in their methods only, their seeds and number of splits, as one file has them."""
+def as_file(
+    experiments: Sequence[Experiment],
+    seeds: Sequence[int],
+    splits: int | None = None,
+    data_seeds: int | None = None,
+    targets: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return experiments that differ in their methods only, with how often they are repeated, as one file has them."""
     found = experiments[0].described()
     require("given" not in found["data"], "Data handed over in Python cannot be saved in a file.")
     del found["method"], found["seed"]
     methods = [part_json.to_json(experiment.method) for experiment in experiments]
-    found |= {"seeds": list(seeds)} | ({} if splits is None else {"splits": splits})
+    repeated: dict[str, Any] = {"seeds": list(seeds), "splits": splits, "data_seeds": data_seeds}
+    repeated |= {"targets": list(targets)} if targets else {}
+    found |= {word: value for word, value in repeated.items() if value is not None}
     return found | ({"method": methods[0]} if len(methods) == 1 else {"methods": methods})

@@ -8,32 +8,25 @@ that is killed could leave a common queue or lock broken.
 from __future__ import annotations
 
 import os
-import pickle
-import signal
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from threading import Thread
 from typing import Any
 
 from fedkin.comparison.plan import Loaded, Planned
+from fedkin.comparison.processes import Processes, end_with_the_command, sendable, started
 from fedkin.comparison.sequence import Watching, nobody, play_in_sequence
 from fedkin.data import Data
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.pulse import Doing
 
-GLANCE = 0.1  # seconds between two looks whether to stop
 TOLD = ("begun", "working", "recorded", "saved", "ended")  # the functions of a callback
 STOP = None  # sent instead of a run: finish the round, save, and end
-
-
-class Killed(Exception):
-    """A process ended before its run did."""
 
 
 def play_side_by_side(
@@ -54,7 +47,7 @@ def play_side_by_side(
         jobs = 1
     if jobs < 2:
         return play_in_sequence(runs, loaded, resume=resume, watching=watching, warn=warn)
-    Crew(waiting, jobs, len(runs), resume, watching, warn).play(stopping)
+    Crew(waiting, jobs, len(runs), resume, watching, warn).play_all(stopping)
     return all(one.done for one in runs)
 
 
@@ -75,8 +68,12 @@ class Worker:
     planned: Planned
     callback: Callback | None
 
+    @property
+    def name(self) -> str:
+        return self.planned.name
 
-class Crew:
+
+class Crew(Processes):
     """The processes that play the runs of a plan."""
 
     def __init__(
@@ -88,59 +85,21 @@ class Crew:
         watching: Watching,
         warn: Callable[[str], None],
     ):
-        self.waiting, self.jobs, self.of, self.resume = waiting, jobs, of, resume
-        self.watching, self.warn = watching, warn
-        self.busy: list[Worker] = []
-        self.idle: list[Worker] = []
-        self.killed: list[str] = []
-        self.error: Exception | None = None
-        self.stopped = False  # whether the processes were sent the word to stop
+        super().__init__(warn)
+        self.waiting, self.jobs, self.of, self.resume, self.watching = waiting, jobs, of, resume, watching
 
-    def play(self, stopping: Callable[[], bool]) -> None:
-        """Play all runs. An error in one of them stops the others after their round, and is raised at the end.
-
-        Where a process was killed, the other processes play what is left, and the kill is reported at the end.
-        """
-        try:
-            for _ in range(self.jobs):
-                self.hire()
-            while self.busy:
-                if stopping():
-                    self.stop()
-                for line in connection.wait([worker.line for worker in self.busy], GLANCE):
-                    self.hear(next(worker for worker in self.busy if worker.line is line))
-        except BaseException:
-            for worker in [*self.busy, *self.idle]:
-                worker.process.kill()
-            raise
-        finally:
-            for worker in [*self.busy, *self.idle]:
-                worker.line.close()
-                worker.process.join()
-        if self.error:
-            raise self.error
-        if self.killed:
-            raise Killed(f"{' '.join(self.killed)} All else is saved.")
+    def begin(self) -> None:
+        for _ in range(self.jobs):
+            self.hire()
 
     def hire(self) -> None:
         """Start a process with the next run."""
         number, one = self.waiting.popleft()
-        context = get_context("spawn")  # torch does not survive a fork
-        here, there = context.Pipe()
-        process = context.Process(target=work, args=(there, self.resume), daemon=True)
-        with threads(one.experiment.threads or 1), without_interrupts():
-            process.start()
-        there.close()
-        self.busy.append(Worker(process, here, one, self.watching(one, number, self.of)))
-        here.send(one)
+        process, line = started(work, (self.resume,), one.experiment.threads or 1)
+        self.busy.append(Worker(process, line, one, self.watching(one, number, self.of)))
+        line.send(one)
 
-    def hear(self, worker: Worker) -> None:
-        """Take one message of a process."""
-        try:
-            word, value = worker.line.recv()
-        except (EOFError, OSError):
-            self.lose(worker)
-            return
+    def heard(self, worker: Worker, word: str, value: Any) -> None:
         if word in TOLD:
             answer = getattr(worker.callback, word)(value) if worker.callback else None
             if answer is False:  # of `recorded`: the run is to stop
@@ -165,18 +124,6 @@ class Crew:
         with suppress(OSError):  # if it was killed just now, that is heard next
             worker.line.send(worker.planned)
 
-    def lose(self, worker: Worker) -> None:
-        """Note that a process has ended without a word. It is not replaced, because memory may be short."""
-        self.busy.remove(worker)
-        self.idle.append(worker)
-        worker.process.join()
-        code = worker.process.exitcode or 0
-        how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
-        why = ", perhaps for lack of memory" if code == -signal.SIGKILL else ""
-        self.killed.append(f"The process of {worker.planned.name} {how}{why}.")
-        if self.busy:
-            self.warn(f"{self.killed[-1]} The others go on.")
-
     def stop(self) -> None:
         """Let every process finish its round and save; those that wait for their turn do not begin."""
         if not self.stopped:
@@ -185,32 +132,6 @@ class Crew:
             for worker in self.busy:
                 with suppress(OSError):
                     worker.line.send(STOP)
-
-
-@contextmanager
-def threads(number: int) -> Iterator[None]:
-    """Processes started meanwhile use so many threads, in every library."""
-    name = "OMP_NUM_THREADS"
-    before = os.environ.get(name)
-    os.environ[name] = str(number)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
-
-
-@contextmanager
-def without_interrupts() -> Iterator[None]:
-    """Processes started meanwhile never see Ctrl-C, not even while they import; the command sees it afterwards."""
-    resource_tracker.ensure_running()  # which would let signals through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # in a process
@@ -224,14 +145,6 @@ def work(line: Connection, resume: bool) -> None:
         while isinstance(one := line.recv(), Planned):
             line.send(("end", play_one(one, line, loaded, resume)))
     os._exit(0)  # everything is written, and taking torch apart takes seconds
-
-
-def end_with_the_command() -> None:
-    """A command that was killed leaves no process behind."""
-    command = parent_process()
-    if command is not None:
-        command.join()
-        os._exit(1)
 
 
 @dataclass(frozen=True)
@@ -269,15 +182,3 @@ def play_one(one: Planned, line: Connection, loaded: Loaded, resume: bool) -> Ex
         error.add_note(f"\nIn the process of {one.name}:\n{traceback.format_exc()}")
         return sendable(error)
     return None
-
-
-def sendable(error: Exception) -> Exception:
-    """The error itself or, if it cannot be sent, another that says the same."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        other = RuntimeError(f"{type(error).__name__}: {error}")
-        for text in error.__notes__:
-            other.add_note(text)
-        return other
-    return error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fedkin.comparison.divisions import data_seed_of, divisions, split_of
 from fedkin.data import Data, load
-from fedkin.data.divide import divided_again
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require
 from fedkin.methods.local import alone, local, matched
@@ -21,7 +21,7 @@ from fedkin.runs.folder import RunFolder
 from fedkin.runs.resume import check_rounds, check_same
 from fedkin.runs.run import Run
 from fedkin.runs.setup import cores, set_up
-from fedkin.runs.verdict import LOCAL, MATCHED, compared_with, is_local
+from fedkin.runs.verdict import LOCAL, MATCHED, compared_with, is_local, met_by_tuned
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Planned:
 
     experiment: Experiment
     folder: RunFolder
+    label: str | None = None  # what a progress display calls the run, if not by its method and seed
 
     @property
     def run(self) -> Run:
@@ -43,18 +44,23 @@ class Planned:
 
     @property
     def name(self) -> str:
-        split = split_of(self.experiment)
-        return f"{self.experiment.method.name} seed {self.experiment.seed}" + (f" split {split}" if split else "")
+        if self.label is not None:
+            return self.label
+        at = self.experiment
+        split, data_seed = split_of(at), data_seed_of(at)
+        name = f"{at.method.name} seed {at.seed}" + (f" split {split}" if split else "")
+        return name + (f" data seed {data_seed}" if data_seed else "")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a command, how many of them are played side by side, and for which preset."""
+    """The runs of a command, and how many of them are played side by side."""
 
     folder: CommandFolder
     runs: list[Planned]
     jobs: int = 1
-    preset: str | None = None
+    tuned: dict[str, dict[str, Any]] = field(default_factory=dict)  # by method: how it was tuned
+    targets: tuple[str, ...] = ()  # values to be reached, as `runs.targets` reads them
 
     @property
     def methods(self) -> list[Method]:
@@ -64,8 +70,10 @@ class Plan:
     def write(self) -> None:
         """Write the plan before anything runs, so that `--resume FOLDER` needs no other word."""
         arms = [one.experiment.described() for one in self.runs]
-        against = compared_with(self.methods)
-        self.folder.write_plan({"arms": arms, "jobs": self.jobs, "preset": self.preset, "against": against})
+        against = compared_with(self.methods, self.tuned)
+        stored: dict[str, Any] = {"arms": arms, "jobs": self.jobs, "against": against}
+        stored |= {"tuned": self.tuned} if self.tuned else {}
+        self.folder.write_plan(stored | ({"targets": list(self.targets)} if self.targets else {}))
 
 
 class Loaded:
@@ -83,52 +91,40 @@ class Loaded:
         return self.federation
 
 
-def split_of(experiment: Experiment) -> int:
-    """Return the number of the division into train and test that an experiment is on."""
-    data = experiment.data
-    return data.split if isinstance(data, Data) else int(str(data.source.get("split", 0)))
-
-
-def on_split(experiment: Experiment, number: int) -> Experiment:
-    """Return the experiment on another division of the same samples into train and test."""
-    data = experiment.data
-    other = replace(data, split=number) if isinstance(data, Data) else divided_again(data, number)
-    return replace(experiment, data=other)
-
-
 def runs_for(
-    experiments: Sequence[Experiment], seeds: Sequence[int], folder: CommandFolder, splits: int = 1
+    experiments: Sequence[Experiment], seeds: Sequence[int], folder: CommandFolder, splits: int = 1, data_seeds: int = 1
 ) -> list[Planned]:
-    """Return a planned run for each of these experiments, named by its method, with each of these seeds and on as many
-    splits, numbered from that of the experiment. All runs of a split come together, so that its data are loaded once.
+    """Return a planned run for each of these experiments, named by its method, with each of these seeds, on as many
+    splits and with as many seeds of the data. All runs on the same data come together, so that they are loaded once.
+
+    One seed goes along with that of the data, so that nothing is the same in two repetitions.
     """
     names = [experiment.method.name for experiment in experiments]
     require(len(set(names)) == len(names), f"Two methods of one comparison have the same name: {', '.join(names)}.")
-    if splits == 1:
-        on: list[tuple[Experiment, int | None]] = [(experiment, None) for experiment in experiments]
-    else:
-        numbers = range(split_of(experiments[0]), split_of(experiments[0]) + splits)
-        first = {number: on_split(experiments[0], number).data for number in numbers}  # the same for all methods
-        on = [(replace(experiment, data=first[number]), number) for number in numbers for experiment in experiments]
     return [
-        Planned(replace(experiment, seed=seed), folder.run(experiment.method.name, seed, number))
-        for experiment, number in on
-        for seed in seeds
+        Planned(
+            replace(experiment, seed=seed, data=experiment.data if on.data is None else on.data),
+            folder.run(experiment.method.name, seed, on.split, on.data_seed),
+        )
+        for on in divisions(experiments[0], splits, data_seeds)
+        for experiment in experiments
+        for seed in ([seeds[0] + on.place] if len(seeds) == 1 else seeds)
     ]
 
 
-def with_local(methods: Sequence[Method]) -> list[Method]:
+def with_local(methods: Sequence[Method], tuned: Collection[str] = ()) -> list[Method]:
     """Return the methods with a Local for each of their budgets in front: as many steps a round at the same rate.
 
     'local' has the budget that most methods have, whatever their order; any other is named by how it differs. A Local
-    among the methods whose fields were changed stays as it is. A matched Local follows the first method.
+    among the methods whose fields were changed stays as it is. A matched Local follows the first method. Where Local
+    was tuned, methods that were tuned too need no Local at their own rate.
     """
     require(methods, "A comparison needs at least one method.")
     first = next((method for method in methods if method.name not in (LOCAL, MATCHED)), methods[0])
     others = [matched(first) if method.name == MATCHED else method for method in methods]
     if first.name == LOCAL:
         return list(others)
-    given = [method for method in others if is_local(method.name) and method != local()]
+    given = [method for method in others if is_local(method.name) and (method != local() or method.name in tuned)]
     others = [method for method in others if not is_local(method.name)]
     budgets = Counter(alone(method).train for method in others)
     plain = next((method for method in given if method.name == LOCAL), None)
@@ -136,7 +132,8 @@ def with_local(methods: Sequence[Method]) -> list[Method]:
         most = min(budgets, key=lambda train: (-budgets[train], train != local().train, repr(train)))
         plain = replace(local(), train=most)
     there = [plain, *(method for method in given if method.name != LOCAL)]
-    missing = sorted(set(budgets) - {method.train for method in there}, key=repr)
+    met = {alone(method).train for method in others if any(met_by_tuned(method, other, tuned) for other in there)}
+    missing = sorted(set(budgets) - {method.train for method in there} - met, key=repr)
     there += [replace(plain, name=f"{LOCAL}@{differences(train, plain.train)}", train=train) for train in missing]
     return [*there, *others]
 
@@ -182,6 +179,13 @@ def settled(experiments: Sequence[Experiment], loaded: Loaded, jobs: int) -> lis
     ]
 
 
+def scored_every_round(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Return the experiments with every round scored, as rounds to a target need it; refuses one that says another."""
+    said = next((one.evaluate_every for one in experiments if one.evaluate_every not in (None, 1)), None)
+    require(said is None, f"A target needs every round scored, not every {said}; leave --target or that out.")
+    return [replace(one, evaluate_every=1) for one in experiments]
+
+
 def read_plan(folder: Path) -> dict[str, Any]:
     """Return what the runs in a folder set out to do, as JSON."""
     place = CommandFolder(folder)
@@ -194,7 +198,7 @@ def stored_plan(folder: Path) -> Plan:
     """Return the plan of a folder. Data and modules that were handed over in Python cannot be found again."""
     plan, place = read_plan(folder), CommandFolder(folder)
     runs = [Planned(Experiment.from_json(value), run) for value, run in place.planned()]
-    return Plan(place, runs, plan.get("jobs", 1), plan.get("preset"))
+    return Plan(place, runs, plan.get("jobs", 1), plan.get("tuned") or {}, tuple(plan.get("targets", ())))
 
 
 def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Planned]) -> None:
@@ -204,28 +208,43 @@ def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Plan
     """
     there = {key_of(value): value for value in map(with_new_fields, stored)}
     here = {key_of(one.experiment.described()): one.experiment for one in asked}
-    several = any(split for *_, split in [*there, *here])
-    names = [", ".join(named_run(*key, several) for key in runs) for runs in (there, here)]
+    every = [*there, *here]
+    shown = [word for i, word in enumerate(WORDS) if not i or len({key[1 + i] for key in every}) > 1]
+    names = [", ".join(named_run(key, shown) for key in runs) for runs in (there, here)]
     require(there.keys() == here.keys(), f"{folder} holds {names[0]}, not {names[1]}; choose another --out.")
     for key, experiment in here.items():
         check_same(there[key], experiment, f"{folder} holds another experiment", "choose another --out.")
         check_rounds(folder, there[key]["rounds"], experiment)
 
 
-def key_of(value: dict[str, Any]) -> tuple[str, int, int]:
-    """Return what tells a run of a comparison from the others: its method, its seed and its split."""
-    return value["method"]["name"], value["seed"], int(value["data"].get("split") or 0)
+WORDS = ("seed", "split", "data seed")  # what runs of one method differ in
 
 
-def named_run(method: str, seed: int, split: int, several: bool) -> str:
-    return f"{method} seed {seed}" + (f" split {split}" if several else "")
+def key_of(value: dict[str, Any]) -> tuple[str, int, int, int]:
+    """Return what tells a run of a comparison from the others: its method, its seed, its split and its data's seed."""
+    data = value["data"]
+    return value["method"]["name"], value["seed"], int(data.get("split") or 0), int(data.get("seed") or 0)
+
+
+def named_run(key: tuple[Any, ...], shown: Sequence[str]) -> str:
+    words = [f"{word} {number}" for word, number in zip(WORDS, key[1:], strict=True) if word in shown]
+    return " ".join([key[0], *words])
 
 
 def checked_splits(splits: object) -> int:
     """Return the number of splits, from 1."""
-    whole = isinstance(splits, int) and not isinstance(splits, bool) and splits >= 1
-    require(whole, f"--splits is a number of divisions into train and test from 1, not {splits!r}.")
-    return int(str(splits))
+    return checked_number(splits, "--splits is a number of divisions into train and test")
+
+
+def checked_data_seeds(data_seeds: object) -> int:
+    """Return the number of seeds of the data, from 1."""
+    return checked_number(data_seeds, "--data-seeds is a number of seeds of the data")
+
+
+def checked_number(value: object, what: str) -> int:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    require(whole, f"{what} from 1, not {value!r}.")
+    return int(str(value))
 
 
 def check_tests(federation: Federation) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from fedkin.answers import bootstrap
 from fedkin.answers.bootstrap import Gain
 from fedkin.answers.held_out import held_out_at, with_predictions
+from fedkin.comparison.divisions import data_seed_of
 from fedkin.comparison.plan import Plan, Planned
 from fedkin.comparison.result import Comparison, Runs
 from fedkin.data import Data
@@ -34,6 +35,9 @@ class Effect:
 
 def without(plan: Plan, names: Sequence[str], sites: Sequence[str]) -> Plan:
     """Return the plan of the same runs without the sites of these names, in a folder inside that of the plan."""
+    partitions = {data_seed_of(one.experiment) for one in plan.runs}
+    sentence = "Sites of several data seeds are different sites; compare again without --data-seeds, then ask what if."
+    require(len(partitions) == 1, sentence)
     for name in names:
         if name not in sites:
             raise unknown("site", name, sites)
@@ -46,7 +50,7 @@ def without(plan: Plan, names: Sequence[str], sites: Sequence[str]) -> Plan:
         less = replace(data, without=tuple(sorted({*(data.without or ()), *names})))
         place = folder.run_like(one.folder, plan.folder)
         runs.append(Planned(replace(one.experiment, data=less), place))
-    return Plan(folder, runs, plan.jobs)
+    return Plan(folder, runs, plan.jobs, tuned=plan.tuned)
 
 
 def effects(whole: Comparison, less: Comparison, telling: Callable[[str, int, int], None]) -> list[Effect]:

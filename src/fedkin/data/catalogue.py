@@ -21,6 +21,7 @@ class Entry:
     pixels: Literal["standardised", "scaled"] = "standardised"
     partition: str = "dirichlet:0.5"
     clients: int | None = 100  # default number of clients; None: all natural clients
+    test: float | None = None  # held out of each client's samples, where it is published how to prepare and divide them
     minimum: int = 1  # natural clients with fewer samples are dropped, since they have too few to train and test on
 
     @property
@@ -48,6 +49,15 @@ _ENTRIES = (
         classes=2,
         partition="natural",
         clients=None,
+    ),
+    Entry(
+        "heart_flamby",
+        "heart as FLamby prepares and divides it: the 740 patients without missing values, 13 features",
+        "table",
+        classes=2,
+        partition="natural",
+        clients=None,
+        test=0.34,
     ),
     Entry("digits", "1,797 handwritten digits 1x8x8, comes with scikit-learn", "digits", clients=20),
     Entry(

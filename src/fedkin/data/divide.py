@@ -33,11 +33,7 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
     shares = {name: rows for name, rows in _without(shares, data).items() if len(rows)}
     require(shares, f"No client of {data.name} has any samples.")
 
-    fraction = 0.0 if official else data.test
-    parts = [
-        split(rows, fraction, data.validation, data.seed, name, samples.ordered, data.split)
-        for name, rows in shares.items()
-    ]
+    parts = [_parts(samples, data, name, rows) for name, rows in shares.items()]
     test, common = [rows for _, _, rows in parts], None
     if official:
         rest = np.arange(samples.official or 0, len(samples.y))
@@ -61,6 +57,15 @@ def divide(samples: Samples, data: Data, entry: Entry | None = None) -> Federati
         labels=samples.labels,
         notes=samples.notes,
     )
+
+
+def _parts(samples: Samples, data: Data, client: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A client's training, validation and test rows, by the dataset's own division if it has one."""
+    if samples.division is not None:
+        train, test = samples.division(rows, samples.y.numpy(), data.split)
+        return train, rows[:0], test
+    fraction = 0.0 if data.holdout == "official" else data.test
+    return split(rows, fraction, data.validation, data.seed, client, samples.ordered, data.split)
 
 
 def _without(shares: Shares, data: Data) -> Shares:

@@ -69,12 +69,23 @@ def irrelevant_sentence(federation: Federation) -> str | None:
     return f"{int(federation.irrelevant.sum()):,} of {federation.n:,} clients are irrelevant{how}"
 
 
+def sizes_sentence(federation: Federation) -> str:
+    """The mean and the standard deviation of the clients' sizes: of their training samples, and of all they have."""
+    train = federation.train.sizes.numpy()
+    held = [index.sizes.numpy() for index in (federation.test, federation.validation) if index is not None]
+    every = np.sum([train, *held], axis=0)
+    return (
+        f"mean {train.mean():,.1f}, sd {train.std():,.1f}; with those held out mean {every.mean():,.1f}, sd "
+        f"{every.std():,.1f}, sum {every.sum():,}"
+    )
+
+
 def table(federation: Federation) -> list[str]:
     """The lines of a table.
 
-    First come a line of sizes, the names of clients that were left out and the number of irrelevant clients. Then each
-    client has a line with its name, its numbers of training and test samples, and its training samples of each class
-    or, to regress, what its values to predict are.
+    First come two lines of sizes, the names of clients that were left out and the number of irrelevant clients. Then
+    each client has a line with its name, its numbers of training and test samples, and its training samples of each
+    class or, to regress, what its values to predict are.
     """
     size, tested = federation.train.sizes.numpy(), federation.test.sizes.numpy()
     predicted = f"{federation.classes} classes" if federation.task == "classify" else "a number to predict"
@@ -82,6 +93,7 @@ def table(federation: Federation) -> list[str]:
         f"{federation.name}: {federation.n:,} clients, {predicted}, training samples per client min "
         f"{size.min():,}, median {np.median(size):,.0f}, max {size.max():,}, sum {size.sum():,}; test {tested.sum():,}"
     ]
+    lines.append(f"training samples per client {sizes_sentence(federation)}")
     if federation.left_out:
         shown = ", ".join(federation.left_out[:5]) + (", ..." if len(federation.left_out) > 5 else "")
         lines.append(f"left out, without samples: {len(federation.left_out):,} ({shown})")

@@ -6,7 +6,7 @@ Stored samples are never padded. Only the plan of a round's batches is padded (s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -94,6 +94,13 @@ class Federation:
     def class_names(self) -> tuple[str, ...]:
         """The classes' names, or their numbers if they have no names."""
         return self.labels or tuple(str(number) for number in range(self.classes))
+
+    def together(self, ids: Tensor) -> Federation:
+        """One client that holds the training samples of all these clients; nothing is tested there."""
+        whole, none = Index.of([torch.cat([self.train[client] for client in ids.tolist()])]), Index.of([[]])
+        return replace(
+            self, train=whole, test=none, validation=None, clients=("all",), irrelevant=None, target_scale=None
+        )
 
     def label_counts(self) -> np.ndarray:  # (n, classes)
         """How many training samples of each class each client has; to regress, how many it has."""

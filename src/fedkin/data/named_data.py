@@ -6,6 +6,7 @@ from fedkin.data import sources
 from fedkin.data.catalogue import CATALOGUE
 from fedkin.data.digits import digits
 from fedkin.data.heart import heart
+from fedkin.data.heart_flamby import heart_flamby
 from fedkin.data.notation import partition_argument, synthetic_arguments
 from fedkin.data.samples import Samples
 from fedkin.data.spec import Data
@@ -22,5 +23,5 @@ def read_named(data: Data, progress: bool = True) -> Samples:
     if entry.kind == "digits":
         return digits()
     if entry.kind == "table":
-        return heart()
+        return heart_flamby() if entry.name == "heart_flamby" else heart()
     return sources.read_samples(entry, progress)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkin.data.division import Division, division_of, irrelevant_sentence
+from fedkin.data.division import Division, division_of, irrelevant_sentence, sizes_sentence
 from fedkin.data.federation import Federation
 from fedkin.errors import require
 
 SHADES = ("#e3eef9", "#cfe1f2", "#b5d4e9", "#93c3df", "#6daed5", "#4b97c9", "#2f7ebc", "#1864aa", "#0a4a90", "#08306b")
 INK, MUTED, RULE, EMPTY, TRAIN, TEST = "#1b2733", "#5d6b7a", "#d5dce3", "#f6f8fa", "#e08a3c", "#f3d3b3"
 FOREIGN = "#b3261e"  # the colour of irrelevant clients
-TOP, GAP, SIZES, MARGIN = 76, 28, 190, 24  # pixels above, between, of the bars, at the edges
+TOP, GAP, SIZES, MARGIN = 94, 28, 190, 24  # pixels above, between, of the bars, at the edges
 LONGEST = 22  # characters of a name that the picture shows
 LETTER = 6.3  # pixels that a letter of a name takes
 SCALE, LEGEND = 16, 400  # pixels of a shade in its legend, and of that legend
@@ -151,6 +151,7 @@ def _heading(federation: Federation, division: Division, at: Layout) -> list[str
             + (f"; classes per client {spread}" if classify else ""),
             12,
         ),
+        _text(at.left, 68, sizes_sentence(federation), 12),
     ]
 
 
@@ -161,8 +162,8 @@ def _marks(federation: Federation, at: Layout) -> list[str]:
         return []
     rows = federation.irrelevant.nonzero().flatten().tolist()
     boxes = "".join(_box(at.left - 6, TOP + row * at.row, 4, at.thick) for row in rows)
-    key = _box(at.left, 59, 4, 10)
-    return [f'<path fill="{FOREIGN}" d="{boxes}{key}"/>', _text(at.left + 9, 68, sentence, 12, ink=FOREIGN)]
+    key = _box(at.left, 77, 4, 10)
+    return [f'<path fill="{FOREIGN}" d="{boxes}{key}"/>', _text(at.left + 9, 86, sentence, 12, ink=FOREIGN)]
 
 
 def _cells(strength: np.ndarray, at: Layout) -> list[str]:

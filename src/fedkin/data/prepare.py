@@ -23,7 +23,10 @@ def prepared(federation: Federation, table: Table, data: Data) -> Federation:
     """The federation with samples made of the table's rows, by a preparation that is fitted on training rows only."""
     used = _used_columns(table, data)
     training = {name: rows.numpy() for name, rows in zip(federation.names, federation.train.lists(), strict=True)}
-    preparation = fit_features(table.frame[used], training, data.standardise, data.features or ())
+    if table.fit is None:
+        preparation = fit_features(table.frame[used], training, data.standardise, data.features or ())
+    else:
+        preparation = table.fit(table.frame, training)
     if federation.task == "regress":
         preparation = _with_target_numbers(preparation, federation, data.standardise)
     columns = _all_columns(preparation, federation, table, data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,14 @@ import torch
 from torch import Tensor
 
 from fedkin.data.federation import Task
+from fedkin.data.preparation import Preparation
 from fedkin.errors import BadInput, require
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# of a client's rows, all labels and the number of the split: the client's training rows and its test rows
+Division = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,8 @@ class Table:
     columns: tuple[str, ...]  # all columns of the table, in order
     target: str  # the column to predict
     client: str | None = None  # the column of the clients
+    # a published preparation in place of ours: of the frame and the training rows of each client
+    fit: Callable[[pd.DataFrame, Mapping[str, np.ndarray]], Preparation] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Samples:
     task: Task = "classify"
     labels: tuple[str, ...] = ()  # names of the classes; empty if they have none
     table: Table | None = None
+    division: Division | None = None  # a published division in place of ours
     notes: tuple[str, ...] = ()  # sentences that the user should read
 
     def checked(self, name: str) -> Samples:

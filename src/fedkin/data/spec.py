@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import PurePath
 from typing import Literal
 
@@ -17,6 +17,7 @@ CHOICES = {  # the values that these fields may have
     "standardise": ("none", "site", "all"),
     "task": ("classify", "regress"),
 }
+FREE = ("name", "test", "irrelevant", "seed", "split", "without")  # fields that a published division leaves open
 
 
 def is_path(name: str) -> bool:
@@ -92,6 +93,7 @@ class Data:
         self._check_numbers()
         self._check_sites()
         self._check_columns()
+        self._check_published()
         if self.partition is not None:
             require(isinstance(self.partition, str), f"The partition must be text, not {self.partition!r}.")
             name, column = partition_argument(self.partition)
@@ -149,6 +151,20 @@ class Data:
             self.has_table or (self.features is None and self.drop is None and self.standardise != "all"),
             f"'features', 'drop' and 'standardise' are for tables; {self.name} has no columns and is prepared already.",
         )
+
+    def _check_published(self) -> None:
+        """Refuse other ways to prepare and divide a dataset that is used as published; set the share it holds out."""
+        share = None if self.own else CATALOGUE[self.dataset].test
+        if share is None:
+            return
+        default = {field.name: field.default for field in fields(self)}
+        given = [name for name in default if name not in FREE and getattr(self, name) != default[name]]
+        given += ["test"] if self.test not in (default["test"], share) else []
+        free = "only its split, its seed, 'without' and 'irrelevant' are free"
+        require(
+            not given, f"{self.name} is prepared and divided as published, and {free}; leave out {', '.join(given)}."
+        )
+        object.__setattr__(self, "test", share)
 
     def _check_numbers(self) -> None:
         numbers = {"clients": 1, "samples": 1, "minimum": 0, "server": 0, "seed": 0, "split": 0}

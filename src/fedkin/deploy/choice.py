@@ -58,7 +58,9 @@ class Chooser:
 
     @cached_property
     def runs(self) -> list[Run]:
-        return finished_runs(self.folder)
+        """The runs with the first seed of the data: another one has other clients."""
+        found = finished_runs(self.folder)
+        return [run for run in found if run.data_seed == found[0].data_seed]
 
     @cached_property
     def names(self) -> list[str]:
@@ -112,8 +114,10 @@ class Chooser:
         return None
 
     def best_method(self, client: str | None, kinds: Sequence[str]) -> tuple[str, str]:
-        """Return the method with the best models of the first kind that any method has, and why it is this one."""
-        names = self.names
+        """Return the method with the best models of the first kind that any method has, and why it is this one.
+
+        A method that pools everybody's samples is taken only where there is no other."""
+        names = [name for name in self.names if not self.of(name)[0].pools] or self.names
         for kind in kinds:
             scores = {name: score_of(self.of(name), kind, self.judging(client)) for name in names}
             known = {name: score for name, score in scores.items() if not np.isnan(score)}

@@ -7,6 +7,7 @@ whatever the chunk.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from fedkin.engines.network import MASK, Network
 from fedkin.errors import require
 from fedkin.parts import Train
 
+BLOCK = 1000  # samples whose gradient is taken at once where it is of all samples
+
 
 @dataclass(frozen=True)
 class Pass:
@@ -29,7 +32,7 @@ class Pass:
     steps: np.ndarray  # (m,) int64
     rows: Tensor  # (K, m, width) rows of the federation's samples, for every batch
     count: np.ndarray  # (K, m) how many of these rows are real
-    dropout: np.ndarray  # random streams, (m,) uint64
+    dropout: list[np.ndarray]  # random streams, (m,) uint64; one, or one for each batch of a step
     picks: np.ndarray  # random streams, (m,) uint64
 
 
@@ -54,18 +57,36 @@ class Batching:
     def __init__(
         self, federation: Federation, dtype: torch.dtype, device: torch.device, seed: int, balanced: bool = False
     ):
-        self.federation, self.seed, self.device = federation, seed, device
+        self.seed, self.device = seed, device
         self.x = federation.x.to(device, dtype if federation.x.is_floating_point() else federation.x.dtype)
         self.y = federation.y.to(device, dtype if federation.y.is_floating_point() else federation.y.dtype)
-        self.class_weights = balanced_weights(federation).to(device, dtype) if balanced else None
+        self.dtype, self.balanced = dtype, balanced
+        self.pool: Pool | None = None
+        self.hold(federation)
+
+    def hold(self, federation: Federation) -> None:
+        """Let the clients be those of this federation, which has the same samples."""
+        self.federation = federation
+        self.class_weights = balanced_weights(federation).to(self.device, self.dtype) if self.balanced else None
         self.sizes = federation.train.sizes.numpy()
         self.starts = federation.train.start.numpy()
-        self.train_rows = federation.train.rows.to(device)
-        self.dtype = dtype
-        self.pool: Pool | None = None
+        self.train_rows = federation.train.rows.to(self.device)
+
+    def together(self, ids: Tensor) -> Batching:
+        """Return the batching of one client that holds the samples of all these clients."""
+        found = copy(self)
+        found.hold(self.federation.together(ids))
+        return found
 
     def prepare(self, part: Train) -> tuple[int, int]:
-        """Fill the pool with what `part.prepare` gives for every client; returns its size in numbers and in bytes."""
+        """Fill the pool with what `part.prepare` gives for every client; returns its size in numbers and in bytes.
+
+        Where samples themselves are pooled it is their size.
+        """
+        if part.pools:
+            samples = {"x": self.x[:1], "y": self.y[:1]}
+            numbers, size = tree.size([samples])
+            return numbers * int(self.sizes.sum()), size * int(self.sizes.sum())
         sent = []
         for client in range(self.federation.n):
             mine = self.train_rows[self.starts[client] : self.starts[client + 1]]
@@ -85,7 +106,7 @@ class Batching:
 
     def steps(self, part: Train, ids: Tensor) -> np.ndarray:
         """Return how many steps each of these clients takes in a round."""  # (m,) int64
-        return batches.number(self.sizes[ids.numpy()], part.batch, part.steps, part.epochs, part.batches_per_step)
+        return batches.number(self.sizes[ids.numpy()], part.batch, part.steps, part.epochs)
 
     def chunks(self, part: Train, ids: Tensor, most: int) -> Iterator[Tensor]:
         """Yield the clients in chunks of at most `most`, those with the most steps first."""
@@ -95,15 +116,17 @@ class Batching:
     def planned(self, part: Train, round: int, ids: Tensor) -> Pass:
         """Plan the local pass of these clients in a round."""
         who = ids.numpy()
+        streams = self.streams(part, "batches", round, who)
         plan = batches.planned(
             self.sizes[who],
-            rng.keys(self.seed, "batches", round, who),
+            streams[0],
             round,
             part.batch,
             part.steps,
             part.epochs,
             part.sampler,
             part.batches_per_step,
+            streams[1:],
         )
         rows = torch.from_numpy(np.ascontiguousarray((plan.rows + self.starts[who][:, None, None]).swapaxes(0, 1)))
         return Pass(
@@ -111,9 +134,16 @@ class Batching:
             plan.batches // part.batches_per_step,
             self.train_rows[rows.to(self.device)],
             plan.count.T,
-            rng.keys(self.seed, "dropout", round, who),
+            self.streams(part, "dropout", round, who),
             rng.keys(self.seed, "picks", round, who),
         )
+
+    def streams(self, part: Train, purpose: str, round: int, who: np.ndarray) -> list[np.ndarray]:
+        """Return the random streams of these clients for the batches of a step: one stream for all of them, or one for
+        each. The first is that of a part with one batch a step."""
+        apart = part.own_streams or part.epochs is not None
+        further = [f"{purpose} {b + 1}" for b in range(1, part.batches_per_step)] if apart else []
+        return [rng.keys(self.seed, name, round, who) for name in (purpose, *further)]
 
     def batch(self, work: Pass, number: int, live: slice, network: Network, part: Train) -> Batch:
         """Return batch `number` of the clients in `live`, stacked, with what `part` picks and the dropout masks."""
@@ -124,7 +154,8 @@ class Batching:
             rows = self.pool.picked(work.ids[live].numpy(), draw, part.picks_own)
             at = torch.from_numpy(rows).to(self.device)
             result |= {f"picked {name}": value[at] for name, value in self.pool.message[part.picks].items()}
-        return result | self.masks(work.dropout[live], number, work.rows.shape[2], network)
+        nth, stream = divmod(number, len(work.dropout))
+        return result | self.masks(work.dropout[stream][live], nth, work.rows.shape[2], network)
 
     def samples(self, work: Pass, number: int, live: slice) -> Batch:
         """Return the samples of batch `number`, stacked.
@@ -140,8 +171,17 @@ class Batching:
             result["weight"] *= self.class_weights[work.ids[live].to(self.device)].gather(1, result["y"])
         return result
 
+    def blocks(self, client: int) -> Iterator[Batch]:
+        """Yield all training samples of a client, in blocks, each with its weight in the client's loss."""
+        for rows in self.train_rows[self.starts[client] : self.starts[client + 1]].split(BLOCK):
+            y = self.y[rows]
+            ones = torch.ones(len(rows), dtype=self.dtype, device=self.device)
+            weight = ones if self.class_weights is None else self.class_weights[client][y]
+            yield {"x": self.x[rows], "y": y, "weight": weight}
+
     def masks(self, streams: np.ndarray, number: int, width: int, network: Network) -> Batch:
-        """Return the dropout masks of batch `number`. Every client draws a full batch, whatever its chunk's width."""
+        """Return the dropout masks number `number` of these streams. Every client draws a full batch, whatever its
+        chunk's width."""
         result: Batch = {}
         total = sum(int(np.prod(shape)) for shape in network.masks.values())
         start = number * total

@@ -49,7 +49,7 @@ class Engine(Protocol):
     tell: Tell  # whom the engine tells how far it is while clients train and are scored; it is told often
 
     def prepare(self, part: Train) -> tuple[int, int]:
-        """Let every client send what `part.prepare` says, once, before round 1.
+        """Let every client send what `part.prepare` says, once, before round 1; where samples are pooled, its samples.
 
         Returns how many numbers, and how many bytes, all clients sent together.
         """
@@ -80,6 +80,21 @@ class Engine(Protocol):
         """
         ...
 
+    def train_together(
+        self,
+        part: Train,
+        sent: Sent,
+        ids: Tensor,
+        round: int,
+        uploads: Tensor | None = None,
+        reports: tuple[str, ...] = (),
+    ) -> Reply:
+        """Train one model for one round on the samples of all these clients, as `part.in_pool` says.
+
+        The clients' private slots stay as they were. Every client of `uploads` replies with that one model.
+        """
+        ...
+
     def personal(self, part: Train, sent: Sent, ids: Tensor, round: int) -> Model:
         """Return the personal models of these clients, stacked, as `part.personal_model` says. Nothing is trained."""
         ...
@@ -97,6 +112,10 @@ class Engine(Protocol):
 
     def score_common(self, model: Model) -> Score:
         """Score one model on the common test set; the score has one row."""
+        ...
+
+    def gradients(self, models: Model, ids: Tensor) -> Model:
+        """Return the gradient of each client's mean loss on all its training samples at its model, stacked."""
         ...
 
     def outputs(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Tensor:

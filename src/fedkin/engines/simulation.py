@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,6 +111,27 @@ class Simulation:
                 replies.append(Reply(chosen, upload, report).only(wanted))
         return replace(gathered(replies), broken=tuple(sorted(broken)))
 
+    def train_together(
+        self,
+        part: Train,
+        sent: Sent,
+        ids: Tensor,
+        round: int,
+        uploads: Tensor | None = None,
+        reports: tuple[str, ...] = (),
+    ) -> Reply:
+        uploads, only = ids if uploads is None else uploads, torch.tensor([0])
+        one = copy(self)  # the same engine, with one client
+        one.batching = self.batching.together(ids)
+        one.federation, one.slots = one.batching.federation, Slots({}, 1)
+        found = one.train(part.in_pool(len(ids)), Sent(only, sent.shared), only, round)
+        if not len(found.ids):
+            return found
+        upload = tree.each(lambda model: tree.repeated(tree.row(model, 0), len(uploads)), found.upload)
+        got = torch.isin(uploads, sent.ids)
+        message = self.message(sent, uploads[got])
+        return Reply(uploads, upload, self.report(part, message, got, {}, uploads, round, reports))
+
     def message(self, sent: Sent, ids: Tensor) -> Message:
         """Return what each of these clients was sent, stacked, and what all clients sent before round 1."""
         return sent.to(ids) | self.batching.pooled(len(ids))
@@ -175,6 +197,18 @@ class Simulation:
     def score_common(self, model: Model) -> Score:
         assert self.federation.common is not None
         return self.scoring.common(model, self.federation.common)
+
+    def gradients(self, models: Model, ids: Tensor) -> Model:
+        found = []
+        for i, client in enumerate(ids.tolist()):
+            model, total = tree.row(models, i), 0.0
+            summed = tree.zeros(model)
+            for batch in self.batching.blocks(client):
+                weight = float(batch["weight"].sum())
+                summed, total = tree.added(summed, self.network.grad(model, batch), weight), total + weight
+            found.append(tree.mapped(lambda value, total=total: value / max(total, 1e-12), summed))
+            self.tell("measuring gradients", i + 1, len(ids))
+        return tree.stacked(found)
 
     def outputs(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Tensor:
         return self.scoring.outputs(models, ids, self.index(split), part)

@@ -61,7 +61,8 @@ def targets(
 
 
 def mismatch(logits: Logits, model: Model, x: Tensor, y: Tensor, target: Model) -> Tensor:
-    """J(x) = sum_l | grad_theta F((x, y); omega)_l - G_l |^2 of one client."""
+    """J(x) = sum_l | grad_theta F((x, y); omega)_l - G_l |^2 of one client. y: the samples' classes, or a share of each
+    class for every sample."""
     found = grad(lambda theta: F.cross_entropy(logits(theta, {"x": x}), y))(model)
     return torch.stack([(found[name] - target[name]).square().sum() for name in model]).sum()
 
@@ -75,8 +76,13 @@ def inverted(
     iterations: int,
     rate: float,
     tell: Tell = nobody,
+    soft: Tensor | None = None,
 ) -> Tensor:
-    """The dummy data of every client after `iterations` steps of Adam on J from the same start."""  # (m, k, ...)
+    """The dummy data of every client after `iterations` steps of Adam on J from the same start.
+
+    With `soft` labels are fitted as well, as DLG does: each is the softmax of numbers that start there, and `y` is not
+    used.
+    """  # (m, k, ...)
     m = len(next(iter(target.values())))
     one = tree.row(target, 0)
     each = TIMES * (recorded(logits, one, start, y) + tree.size([one])[1])
@@ -88,7 +94,7 @@ def inverted(
             tell("inverting updates", int(at[0]) + share * len(at), m)
 
         some = tree.rows(model, chunk), tree.rows(target, chunk)
-        found.append(descended(logits, *some, start, y, iterations, rate, tick))
+        found.append(descended(logits, *some, start, y, iterations, rate, tick, soft)["x"])
     return torch.cat(found)
 
 
@@ -117,24 +123,29 @@ def descended(
     iterations: int,
     rate: float,
     tick: Callable[[float], None],
-) -> Tensor:
-    """As `inverted`, for clients that fit into memory at once. `tick` gets the share of steps that are done."""
+    soft: Tensor | None = None,
+) -> Batch:
+    """As `inverted`, for clients that fit into memory at once; with `soft` the numbers of the labels are beside the
+    samples as 'y'. `tick` gets the share of steps that are done."""
     shared = all(
         value.stride(0) == 0 for value in model.values()
     )  # all clients were sent one model, which need not be copied
     theta = tree.row(model, 0) if shared else model
 
-    def cost(x: Tensor, theta: Model, target: Model) -> Tensor:
-        return mismatch(logits, theta, x, y, target)
+    def cost(dummies: Batch, theta: Model, target: Model) -> Tensor:
+        labels = y if soft is None else dummies["y"].softmax(-1)
+        return mismatch(logits, theta, dummies["x"], labels, target)
 
     slope: Any = vmap(grad(cost), in_dims=(0, None if shared else 0, 0))
-    x = start.expand(len(next(iter(target.values()))), *start.shape).clone()
-    mean, square = torch.zeros_like(x), torch.zeros_like(x)
+    begun = {"x": start} | ({} if soft is None else {"y": soft})
+    dummies = tree.repeated(begun, len(next(iter(target.values()))))
+    dummies = tree.mapped(torch.clone, dummies)
+    mean, square = tree.zeros(dummies), tree.zeros(dummies)
     for step in range(1, iterations + 1):
-        g = slope(x, theta, target)
-        mean.lerp_(g, 1 - BETAS[0])
-        square.mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
-        size = (square / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
-        x.addcdiv_(mean, size, value=-rate / (1 - BETAS[0] ** step))
+        for name, g in slope(dummies, theta, target).items():
+            mean[name].lerp_(g, 1 - BETAS[0])
+            square[name].mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
+            size = (square[name] / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
+            dummies[name].addcdiv_(mean[name], size, value=-rate / (1 - BETAS[0] ** step))
         tick(step / iterations)
-    return x
+    return dummies

@@ -7,6 +7,7 @@ from math import exp, log
 from typing import Annotated, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from fedkin.contract import Needs
@@ -61,6 +62,10 @@ class Relevance(Majority):
     `scale` is the paper's a: the gradients of round tau = 0, 1, ... are multiplied by a^tau. `normalise` divides the
     gradients by their median norm instead, which keeps them large enough without growing from round to round (A-R3).
     `literal` takes eq. (3) as it is printed.
+
+    With `labels="learned"` the dummies' labels are fitted too, as the text after eq. (3) has it and DLG does: a label
+    is the softmax of numbers that start as one for the dummy's class and zero for the others. (4) still compares
+    dummies of the class with which they started, so that every class has as many.
     """
 
     samples: Count = 1  # dummy samples of each class
@@ -70,6 +75,7 @@ class Relevance(Majority):
     normalise: bool = True  # divides gradients by their median norm instead
     literal: bool = False  # takes equation (3) as it is printed
     min_gap: NonNegative | None = None  # all count if the groups are nearer than so many median deviations; null: never
+    labels: Literal["fixed", "learned"] = "fixed"  # whether the dummies' labels stay, or are fitted with the samples
 
     def check(self) -> None:
         require(
@@ -90,8 +96,9 @@ class Relevance(Majority):
         assert task.logits is not None
         target = self.targets(before, reply, round)
         y = balanced(task.classes, self.samples).to(slot["start"].device)
-        dummies = inverted(task.logits, before, target, slot["start"], y, self.iterations, self.rate, task.tell)
-        changed = dummies - slot["start"]  # z_i
+        start, soft = slot["start"], F.one_hot(y, task.classes).to(slot["start"]) if self.labels == "learned" else None
+        dummies = inverted(task.logits, before, target, start, y, self.iterations, self.rate, task.tell, soft)
+        changed = dummies - start  # z_i
         return summed(wasserstein(changed.reshape(len(changed), task.classes, self.samples, -1)))
 
     def targets(self, before: Model, reply: Reply, round: int) -> Model:

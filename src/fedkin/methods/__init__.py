@@ -16,6 +16,7 @@ from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedme import pfedme
 from fedkin.methods.pfedre import oracle, pfedre, pfedre_aligned
+from fedkin.methods.pooled import pooled
 from fedkin.methods.robust import krum, median, multikrum, trimmed_mean
 from fedkin.methods.scaffold import scaffold
 from fedkin.methods.valued import active, sfedavg
@@ -26,6 +27,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     for made in (
         local,
         local_matched,
+        pooled,
         fedavg,
         fedprox,
         fedmcsa,

@@ -25,11 +25,14 @@ def fedacs(
     pool: Literal["selected", "all"] = "selected",
     similarity: Literal["model", "update"] = "model",
     alpha: float = 1.0,
+    gamma: float = 0.0,
 ) -> Method:
+    """With `gamma` the server's step alpha and the clients' rate eta are both divided by 1 + gamma (k - 1) in round k,
+    so that lambda = alpha / eta of the paper's theorem stays the same."""
     return Method(
         name="fedacs",
         select=Uniform(fraction=fraction),
-        train=SGD(eta=eta, steps=None, epochs=epochs, batch=batch),
+        train=SGD(eta=eta, steps=None, epochs=epochs, batch=batch, gamma=gamma),
         keep=Everyone(),
-        collaborate=SimilarityThreshold(p, pool, similarity, alpha),
+        collaborate=SimilarityThreshold(p, pool, similarity, alpha, gamma),
     )

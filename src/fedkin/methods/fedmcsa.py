@@ -30,14 +30,15 @@ def fedmcsa(
     official: bool = False,
 ) -> Method:
     """The method of the paper. `official=True` is what the authors' code does instead (A-M12): a component is a tensor,
-    attention is weighted by size, weight decay is 0.001, and the proximal term is always zero."""
+    attention is weighted by size, weight decay is 0.001, the proximal term is always zero, and clients go through their
+    mini-batches in a fixed order."""
     given = lam == 5.0 and granularity == "layer"
     require(
         not official or given, "The official FedMCSA has no lam and attends to tensors; leave lam and granularity out."
     )
     if official:
         attention = ComponentAttention(sigma, "tensor", size_weighted=True)
-        train: SGD = SGD(eta=eta, steps=steps, weight_decay=0.001)
+        train: SGD = SGD(eta=eta, steps=steps, weight_decay=0.001, sampler="cyclic")
     else:
         attention, train = ComponentAttention(sigma, granularity), Prox(lam=lam, eta=eta, steps=steps)
     name = "fedmcsa_official" if official else "fedmcsa"

@@ -146,6 +146,7 @@ YIN = Paper(
 PAPERS: dict[str, tuple[Paper, ...]] = {
     "local": (),
     "local_matched": (),
+    "pooled": (),
     "fedavg": (FEDAVG,),
     "fedprox": (FEDPROX,),
     "fedmcsa": (FEDMCSA,),

@@ -34,17 +34,19 @@ def pfedre(
     samples: int = 1,
     iterations: int = 50,
     rate: float = 0.1,
+    labels: Literal["fixed", "learned"] = "fixed",
     after: int | None = None,
     who: Literal["irrelevant", "relevant"] = "irrelevant",
 ) -> Method:
     """The method of the paper or, with a `base`, the base method with PFedRe's filter.
 
     `beta` says what the personal model is (A-R5): trained on the client's data alone, as in the paper's box ("local"),
-    started at omega in every round ("finetune"), or pulled towards omega with strength `lam` ("ditto"). With `after`,
-    clients that were found to be `who` in more than half of the first `after` rounds take part no longer (Fig. 6).
+    started at omega in every round ("finetune"), or pulled towards omega with strength `lam` ("ditto"). `labels` says
+    whether the labels of the dummy data stay as they are or are fitted too ("learned"). With `after`, clients that were
+    found to be `who` in more than half of the first `after` rounds take part no longer (Fig. 6).
     """
     require_method(base)
-    keep = Relevance(samples=samples, iterations=iterations, rate=rate)
+    keep = Relevance(samples=samples, iterations=iterations, rate=rate, labels=labels)
     if base is not None:
         given = (eta, epochs, batch, gamma, eta_v, beta, lam, fraction) == (0.05, 1, 32, 0.0, None, "local", 1.0, 1.0)
         require(given, "With a base, PFedRe is only its filter; how clients train and who is selected is the base's.")

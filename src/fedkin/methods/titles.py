@@ -3,6 +3,7 @@
 TITLES = {
     "local": "Local",
     "local_matched": "matched Local",
+    "pooled": "Pooled",
     "fedavg": "FedAvg",
     "fedprox": "FedProx",
     "fedmcsa": "FedMCSA",

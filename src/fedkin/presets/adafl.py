@@ -1,97 +1,194 @@
-"""AdaFL's MNIST tables: who trains is decided by attention, how many by a schedule, and FedAvg has neither."""
+"""AdaFL's figure 3 and tables 1 and 3: who trains is decided by attention, how many by a schedule.
 
+One common model is judged on the common test set.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
 
-from fedkin.data import Data
-from fedkin.methods.adafl import adafl, attn, dyn_fedavg
-from fedkin.methods.fedavg import fedavg
-from fedkin.parts import Method
-from fedkin.presets.preset import Preset, Target
-from fedkin.runs.experiment import Experiment
-from fedkin.select import Uniform
-from fedkin.train import SGD
-
-TRAIN = SGD(eta=0.01, steps=None, epochs=5, batch=10, momentum=0.5)
-ROWS = ("adafl", "attn_0.1", "attn_0.5", "dyn_fedavg", "fedavg_0.1", "fedavg_0.5")
-FEWER = "fedavg_0.1"  # the row that targets are set by
-ALONE = (
-    "Local is not among the rows: one common model is judged, and to train everybody alone takes ten times the work."
+from fedkin.presets.adafl_rows import (
+    ALONE,
+    AVERAGE,
+    BASES,
+    BEST,
+    COLUMNS,
+    FULL_NOTE,
+    SMALL_NOTE,
+    SMALL_T,
+    TABLE_1,
+    TABLE_3,
+    VARY,
+    experiment,
 )
+from fedkin.presets.claims import Claim, Step, above, below
+from fedkin.presets.preset import Cell, Curve, Preset
+from fedkin.presets.readings import Reaches, Reading, Steadiness
+from fedkin.runs.experiment import Experiment
+from fedkin.select import Attention, Listed
+
+LIFT = "Dyn-FedAvg less FedAvg-0.1"  # what the dynamic fraction adds alone
+FIRST = "first 300 rounds"
+
+# the tables
 
 
-def methods() -> dict[str, Method]:
-    """The six rows of tables 1 and 2."""
-    base = replace(fedavg(), train=TRAIN)
-    found = (
-        adafl(base),
-        attn(0.1, base=base),
-        attn(0.5, base=base),
-        replace(dyn_fedavg(), train=TRAIN),
-        replace(base, select=Uniform(fraction=0.1)),
-        replace(base, select=Uniform(fraction=0.5)),
-    )
-    return {name: replace(method, name=name) for name, method in zip(ROWS, found, strict=True)}
+def accuracies(printed: Mapping[str, tuple[float, ...]], places: tuple[str, ...], scale: str) -> list[Cell]:
+    found = []
+    for row, values in printed.items():
+        published = dict(zip(COLUMNS, values, strict=True))
+        for place in places:
+            for column, reading in ((f"{place} avg", AVERAGE), (f"{place} best", BEST)):
+                found.append(Cell(row, column, experiment(row, place, scale), reading, published[column]))
+    return found
 
 
-TABLE_1 = {  # the average of the last ten rounds, and the best
-    "adafl": {"last10": 91.13, "best": 91.64},
-    "attn_0.1": {"last10": 88.92, "best": 91.30},
-    "attn_0.5": {"last10": 91.07, "best": 91.58},
-    "dyn_fedavg": {"last10": 90.33, "best": 91.19},
-    "fedavg_0.1": {"last10": 88.68, "best": 91.05},
-    "fedavg_0.5": {"last10": 90.40, "best": 91.21},
-}
-TO_90 = {  # table 2: rounds, and model uploads
-    "adafl": (423, 6690),
-    "attn_0.1": (939, 9390),
-    "attn_0.5": (420, 21000),
-    "dyn_fedavg": (951, 20040),
-    "fedavg_0.1": (1008, 10080),
-    "fedavg_0.5": (570, 28500),
-}
-TO_91 = {
-    "adafl": (761, 18440),
-    "attn_0.1": (1952, 19520),
-    "attn_0.5": (741, 37050),
-    "dyn_fedavg": (1485, 44250),
-    "fedavg_0.1": (2528, 25280),
-    "fedavg_0.5": (1232, 61600),
-}
-OURS = (Target(0.0, FEWER), Target(0.01, FEWER))  # the paper's targets say little where training is faster
+def lifts(places: tuple[str, ...], scale: str) -> list[Cell]:
+    """How much the dynamic fraction alone adds to FedAvg-0.1."""
+    differences = [a - b for a, b in zip(TABLE_1["Dyn-FedAvg"], TABLE_1["FedAvg-0.1"], strict=True)]
+    published = dict(zip(COLUMNS, (round(value, 2) for value in differences), strict=True))
+    found = []
+    for place in places:
+        more, less = (experiment(row, place, scale) for row in ("Dyn-FedAvg", "FedAvg-0.1"))
+        for column, reading in ((f"{place} avg", AVERAGE), (f"{place} best", BEST)):
+            found.append(Cell(LIFT, column, more, reading, published[column], less=less))
+    return found
 
 
-def experiment(method: Method, rounds: int, samples: int | None = None) -> Experiment:
-    data = Data("mnist", partition="shards:2", clients=100, samples=samples, holdout="official")
-    return Experiment(method, data, "mlp:200,200", rounds, evaluate_every=1, score=("test",))
-
-
-def table1_mnist() -> Preset:
-    """Tables 1 and 2 at full scale: 600 images a client. AdaFL runs for 1000 rounds and Dyn-FedAvg for 1500, as their
-    published costs show; for how many the other rows ran is not said, so they run as long as AdaFL."""
-    rounds = {"dyn_fedavg": 1500}
+def table1(scale: str = "full") -> Preset:
+    """Table 1: what attention and the dynamic fraction each add to FedAvg."""
+    places = ("MNIST", "CIFAR")
+    average, best = [f"{place} avg" for place in places], [f"{place} best" for place in places]
+    columns, few = [*average, *best], ["Attn-0.1", "FedAvg-0.1"]
+    without = ["Dyn-FedAvg", "FedAvg-0.1", "FedAvg-0.5"]
     return Preset(
-        name="adafl-mnist",
-        about="AdaFL, tables 1 and 2, MNIST: 100 clients of 600 images in 2 shards",
-        rows=tuple(experiment(method, rounds.get(name, 1000)) for name, method in methods().items()),
-        seeds=(0, 1, 2),
-        kind="test",
-        published=TABLE_1,
-        targets=(Target(0.90, published=TO_90), Target(0.91, published=TO_91), *OURS),
-        note="Published: AdaFL of 1000 rounds, Dyn-FedAvg of 1500, the others of a number not given (2528 or more). "
-        + ALONE,
+        name="adafl/table1",
+        title="Test accuracy (%) of AdaFL, of its two ideas alone, and of FedAvg: mean of the last ten, and best",
+        cells=(*accuracies(TABLE_1, places, scale), *lifts(places, scale)),
+        claims=(
+            Claim("AdaFL is above FedAvg with either fraction.", above("AdaFL", ["FedAvg-0.1", "FedAvg-0.5"], columns)),
+            Claim(
+                "Attention raises FedAvg at the same fraction.",
+                above("Attn-0.1", "FedAvg-0.1", columns) + above("Attn-0.5", "FedAvg-0.5", columns),
+            ),
+            Claim(
+                "Rows that end with many clients have the higher averages.",
+                tuple(
+                    step
+                    for row in ("AdaFL", "Attn-0.5", "Dyn-FedAvg", "FedAvg-0.5")
+                    for step in above(row, few, average)
+                ),
+            ),
+            Claim(
+                "The dynamic fraction raises the average, that is steadiness, and more so than the best.",
+                above("Dyn-FedAvg", "FedAvg-0.1", average)
+                + tuple(Step((LIFT, f"{place} avg"), (LIFT, f"{place} best")) for place in places),
+            ),
+            Claim(
+                "Rows with attention have a higher best than all rows without.",
+                tuple(step for row in ("AdaFL", "Attn-0.1", "Attn-0.5") for step in above(row, without, best)),
+            ),
+            Claim("Attention adds to the dynamic fraction.", above("AdaFL", "Dyn-FedAvg", columns), by="us"),
+            Claim("AdaFL is above attention with all its clients.", above("AdaFL", "Attn-0.5", columns), by="us"),
+        ),
+        scale=scale,
+        vary=VARY,
+        note=(SMALL_NOTE if scale == "small" else FULL_NOTE) + ALONE,
     )
 
 
-def reduced_mnist() -> Preset:
-    """The same six rows with 100 images a client and 200 rounds: minutes a run instead of hours."""
+def table3(scale: str = "full") -> Preset:
+    """Table 3: AdaFL in front of FedProx, FedMix and SCAFFOLD."""
+    places = ("MNIST",) if scale == "small" else ("MNIST", "CIFAR")
+    columns = [f"{place} {word}" for place in places for word in ("avg", "best")]
     return Preset(
-        name="adafl-mnist-reduced",
-        about="AdaFL, tables 1 and 2, MNIST made small: 100 clients of 100 images in 2 shards",
-        rows=tuple(experiment(method, 200, samples=100) for method in methods().values()),
-        seeds=(0, 1, 2),
-        kind="test",
-        published=TABLE_1,
-        targets=OURS,
-        note="Published: at full scale, 600 images a client and 1000 rounds or more, so it is the order of the rows "
-        "that can be compared, not the numbers. " + ALONE,
+        name="adafl/table3",
+        title="Test accuracy (%) of FedProx, FedMix and SCAFFOLD with and without AdaFL: last ten rounds, and best",
+        cells=tuple(accuracies(TABLE_3, places, scale)),
+        claims=tuple(
+            Claim(
+                f"AdaFL raises {base} above both of its fractions.",
+                above(f"AdaFL+{base}", [f"{base}-0.1", f"{base}-0.5"], columns),
+            )
+            for base in BASES
+        ),
+        scale=scale,
+        vary=VARY,
+        note=(SMALL_NOTE + "Without CIFAR. " if scale == "small" else FULL_NOTE) + ALONE,
     )
+
+
+# the figure
+
+
+def figure3(scale: str = "full") -> Preset:
+    """Figure 3: AdaFL and FedAvg on MNIST over 500 rounds; at full scale also the first 300 of them alone."""
+    small = scale == "small"
+    rounds = SMALL_T["MNIST"] if small else 500
+    rows = {
+        row: replace(experiment(row, "MNIST", scale), rounds=rounds) for row in ("AdaFL", "FedAvg-0.1", "FedAvg-0.5")
+    }
+    readings: dict[str, Reading] = {"avg": AVERAGE, "best": BEST, "deviation": Steadiness("test")}
+    cells = [Cell(row, column, run, reading) for row, run in rows.items() for column, reading in readings.items()]
+    curves = [Curve(row, f"{rounds} rounds", run, AVERAGE) for row, run in rows.items()]
+    claims = [
+        Claim(
+            "AdaFL is above FedAvg-0.5, and FedAvg-0.1.", above("AdaFL", ["FedAvg-0.1", "FedAvg-0.5"], ["avg", "best"])
+        ),
+        Claim("AdaFL is steadier than FedAvg-0.1.", below("AdaFL", "FedAvg-0.1", ["deviation"])),
+        Claim("AdaFL is steadier than FedAvg-0.5 too.", below("AdaFL", "FedAvg-0.5", ["deviation"]), by="us"),
+    ]
+    if not small:
+        beginning = first_rounds(rows)
+        cells += [
+            Cell(row, f"{FIRST}: {column}", run, reading)
+            for row, run in beginning.items()
+            for column, reading in (readings | first_targets()).items()
+        ]
+        curves += [Curve(row, FIRST, run, AVERAGE) for row, run in beginning.items()]
+        claims += first_claims()
+    return Preset(
+        name="adafl/figure3",
+        title="Test accuracy (%) of AdaFL and FedAvg on MNIST, and its standard deviation over the last 50 rounds",
+        cells=tuple(cells),
+        curves=tuple(curves),
+        claims=tuple(claims),
+        scale=scale,
+        vary=VARY,
+        note=(
+            SMALL_NOTE
+            if small
+            else f"The columns '{FIRST}' are runs that end there, with AdaFL's fractions of T = 500. "
+        )
+        + "The figure prints no numbers.",
+    )
+
+
+def first_rounds(rows: dict[str, Experiment]) -> dict[str, Experiment]:
+    """AdaFL and FedAvg-0.1 for 300 rounds, AdaFL with the fractions that it has in 500."""
+    fractions = tuple(level for level in (0.1, 0.2, 0.3) for _ in range(100))
+    ada, few = (replace(rows[row], rounds=300) for row in ("AdaFL", "FedAvg-0.1"))
+    return {
+        "AdaFL": replace(ada, method=replace(ada.method, select=Attention(0.9, Listed(fractions)))),
+        "FedAvg-0.1": few,
+    }
+
+
+def first_targets() -> dict[str, Reading]:
+    over = ("FedAvg-0.1", f"{FIRST}: avg")
+    fixed: dict[str, Reading] = {f"cost to {target} %": Reaches(target, "client_rounds") for target in (90, 91)}
+    return fixed | {"cost to own": Reaches(0.0, "client_rounds", over=over)}
+
+
+def first_claims() -> list[Claim]:
+    good, deviation = [f"{FIRST}: {word}" for word in ("avg", "best")], [f"{FIRST}: deviation"]
+    costs = [f"{FIRST}: {word}" for word in first_targets()]
+    return [
+        Claim(f"AdaFL is above FedAvg-0.1 in the {FIRST}.", above("AdaFL", "FedAvg-0.1", good), by="us"),
+        Claim(f"AdaFL is steadier than FedAvg-0.1 in the {FIRST}.", below("AdaFL", "FedAvg-0.1", deviation), by="us"),
+        Claim(
+            f"AdaFL reaches targets at less cost than FedAvg-0.1 in the {FIRST}.",
+            below("AdaFL", "FedAvg-0.1", costs),
+            by="us",
+            missing="inf",
+        ),
+    ]

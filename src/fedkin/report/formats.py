@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fedkin.metrics import Metric
 
 
@@ -47,6 +50,16 @@ def size(count: float) -> str:
     return f"{count:,.1f} TB"
 
 
+def repeated(summary: dict[str, Any]) -> str:
+    """Return over how many runs the numbers of a method are: '2 seeds', '2 seeds x 10 splits', or '5 data seeds' where
+    the seed goes along with that of the data."""
+    counts = {word: len(summary.get(f"{word}s".replace(" ", "_"), [0])) for word in ("seed", "split", "data seed")}
+    together = counts["data seed"] > 1 and summary.get("runs") == counts["split"] * counts["data seed"]
+    shown = [word for word, count in counts.items() if count > 1 and not (word == "seed" and together)] or ["seed"]
+    shown = shown if "seed" in shown or together else ["seed", *shown]
+    return " x ".join(f"{counts[word]} {word}" + ("s" if counts[word] > 1 else "") for word in shown)
+
+
 # of any metric
 
 
@@ -88,3 +101,21 @@ def titled(metric: Metric) -> str:
 def in_percent(metric: Metric) -> str:
     """What is added to a title over such values: ' in %' or nothing."""
     return " in %" if metric.percent else ""
+
+
+def in_points(metric: Metric) -> str:
+    """What is added to a title over differences of such values: ' in points' or nothing."""
+    return " in points" if metric.percent else ""
+
+
+def gain_with_ends(metric: Metric, found: Mapping[str, Any]) -> str:
+    """A verdict's mean gain and its 95 % interval: '+1.20 [−0.30, +2.70]'. A verdict of an older version has none."""
+    ends = [end for end in (found.get("low"), found.get("high")) if end is not None]
+    text = difference(metric, found["gain"])
+    return f"{text} [{', '.join(difference(metric, end) for end in ends)}]" if ends else text
+
+
+def p_in_words(found: Mapping[str, Any]) -> str:
+    """A verdict's p: 'p < 0.001', corrected where it is so: 'p = 0.031 after Holm'."""
+    p = found.get("p_holm", found["p"])
+    return ("p < 0.001" if p < 0.001 else f"p = {p:.3f}") + (" after Holm" if "p_holm" in found else "")

@@ -23,9 +23,10 @@ from fedkin.report.sections.definitions import definitions
 from fedkin.report.sections.gains import gains
 from fedkin.report.sections.header import header
 from fedkin.report.sections.opinions import opinions
-from fedkin.report.sections.published import published
 from fedkin.report.sections.settings import settings
 from fedkin.report.sections.sites import sites
+from fedkin.report.sections.targets import targets
+from fedkin.report.sections.training import training
 from fedkin.report.sections.who_learns_from_whom import who_learns_from_whom
 from fedkin.report.sections.who_was_selected import who_was_selected
 from fedkin.report.sections.whose_updates_counted import whose_updates_counted
@@ -35,11 +36,12 @@ from fedkin.runs.command_folder import CommandFolder
 SECTIONS = (
     header,
     sites,
-    published,
     accuracies,
     all_metrics,
     costs,
+    targets,
     curves,
+    training,
     gains,
     who_was_selected,
     opinions,

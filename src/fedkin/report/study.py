@@ -16,8 +16,8 @@ from fedkin.metrics import METRICS, Metric
 from fedkin.report.findings.participation import Participation, participation_of
 from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.run import Run
-from fedkin.runs.statistics import deciding, in_line, merged
-from fedkin.runs.verdict import LOCAL, gain, is_local
+from fedkin.runs.statistics import APART, deciding, in_line, merged
+from fedkin.runs.verdict import BETTER, LOCAL, gain, is_local, side
 
 Values = dict[int, list[float]]  # round -> a value a seed
 
@@ -63,14 +63,19 @@ class Entry:
     def numbers(self, part: str, word: str) -> Values:
         """A number that a part writes down by round ('collaborate', 'self_weight'), of the same seeds and rounds."""
         seeds = [[line for line in run.lines if part in line] for run in self.done or self.runs]
-        return in_common([{x["round"]: x[part][word] for x in s if word in x[part]} for s in seeds])
+        return in_common([{x["round"]: x[part][word] for x in s if x[part].get(word) is not None} for s in seeds])
 
     @cached_property
     def selected(self) -> np.ndarray:
         """The share of rounds in which each client was selected, mean over finished seeds, or those begun."""  # (n,)
-        known = [run for run in self.done or self.runs if run.lines]
+        known = on_same_data([run for run in self.done or self.runs if run.lines])
         mean: np.ndarray = np.mean([run.participation["selected"] / len(run.lines) for run in known], axis=0)
         return mean
+
+
+def on_same_data(runs: list[Run]) -> list[Run]:
+    """Of these runs those with the first one's seed of the data: with another one the clients are others."""
+    return [run for run in runs if run.data_seed == runs[0].data_seed]
 
 
 def in_common(found: list[dict[int, float]]) -> Values:
@@ -134,9 +139,9 @@ class Study:
         return list(self.stored.get("cautions", []))
 
     @property
-    def preset(self) -> dict[str, Any] | None:
-        """What a preset's rows came to beside the published numbers, once all are finished."""
-        return self.stored.get("preset") if self.finished else None
+    def tuned(self) -> list[str]:
+        """How the methods were tuned, in sentences; none if they were not."""
+        return list(self.stored.get("tuned", {}).get("sentences", []))
 
     @property
     def metric(self) -> Metric:
@@ -161,19 +166,44 @@ class Study:
         return [line["round"] for line in run.scored] if run else []
 
     @cached_property
-    def against(self) -> dict[str, Any]:
-        """The verdicts against Local, if they are of these very runs: all finished, the same seeds and rounds."""
-        found = self.stored if self.finished else {}
-        stored = found.get("methods", {})
+    def concluded(self) -> dict[str, Any]:
+        """The stored summary, if it is of these very runs: all finished, the same seeds and rounds; else empty."""
+        stored = self.stored.get("methods", {}) if self.finished else {}
         fresh = stored.keys() == self.summaries.keys() and all(
             stored[name][word] == self.summaries[name][word] for name in stored for word in ("seeds", "rounds")
         )
-        return dict(found.get("against_local", {})) if fresh else {}
+        return self.stored if fresh else {}
+
+    @property
+    def against(self) -> dict[str, Any]:
+        """The verdicts against Local, if they are of these very runs."""
+        return dict(self.concluded.get("against_local", {}))
+
+    @property
+    def leader(self) -> dict[str, Any]:
+        """The method with the best mean, and whether it is clearly the best; empty in an older version's folder."""
+        return dict(self.concluded.get("leader", {}))
+
+    @property
+    def pairs(self) -> list[dict[str, Any]]:
+        """Each method against each other one; empty in an older version's folder."""
+        return list(self.concluded.get("pairs", []))
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether irrelevant clients are known and kept out of the averages."""
+        scored = [in_line(line, run.metric) for run in self.runs for line in run.scored[-1:]]
+        return any(f"macro{APART}" in averages for found in scored for averages in found.values())
 
     @property
     def sites(self) -> dict[str, Any]:
         """The answer for each site, if it is of these very runs; else empty."""
         return dict(self.stored.get("sites") or {}) if self.against else {}
+
+    @property
+    def targets(self) -> list[dict[str, Any]]:
+        """When each method reached the targets that were asked for; empty before all runs are finished."""
+        return list(self.stored.get("targets", [])) if self.finished else []
 
     @cached_property
     def compared_with(self) -> dict[str, str]:
@@ -185,13 +215,18 @@ class Study:
 
     @property
     def winners(self) -> list[str]:
-        """The methods that may be called better than training alone."""
-        return [name for name, found in self.against.items() if found["verdict"] == "better"]
+        """The methods that may be called better than training alone, be it in one seed only."""
+        return [name for name, found in self.against.items() if side(found["verdict"]) == BETTER]
+
+    @property
+    def one_seed(self) -> bool:
+        """Whether the verdicts are of one seed only, and so say nothing of another one."""
+        return any(found.get("seeds") == 1 for found in self.against.values())
 
     @cached_property
     def gains(self) -> dict[str, np.ndarray]:
         """How much better each method is than its Local, by method, (runs, n): of seeds and splits that both finished
-        in as many rounds."""
+        in as many rounds, with the first of the data's seeds."""
         alone = {
             (name, run.repetition, run.reached): run
             for name, entry in self.entries.items()
@@ -201,7 +236,8 @@ class Study:
         result = {}
         for name, entry in self.entries.items():
             scored = not is_local(name) and entry.summary and "post" in deciding(entry.summary)
-            done = [(t, (self.alone_of(name), t.repetition, t.reached)) for t in entry.done if scored]
+            mine = on_same_data(entry.done) if scored else []
+            done = [(t, (self.alone_of(name), t.repetition, t.reached)) for t in mine]
             pairs = [(t, alone[key]) for t, key in done if key in alone]
             if pairs:
                 result[name] = np.stack([gain(theirs, local) for theirs, local in pairs])

@@ -1,7 +1,8 @@
-"""The tables of a run, a comparison and a preset, as a terminal shows them."""
+"""The tables of a run and a comparison, as a terminal shows them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -11,13 +12,11 @@ from rich.text import Text
 
 from fedkin.evaluate import KINDS
 from fedkin.metrics import METRICS, Metric
-from fedkin.presets.outcome import Outcome
-from fedkin.report import preset_tables
-from fedkin.report.formats import in_percent, measure, titled
-from fedkin.report.preset_tables import PUBLISHED, Grid
-from fedkin.report.words import judged_otherwise
-from fedkin.runs.statistics import STATISTICS, averaged_rounds, deciding, of_metric
-from fedkin.runs.verdict import LOCAL, is_local
+from fedkin.report import targets_table as targets
+from fedkin.report.formats import gain_with_ends, in_percent, in_points, measure, repeated, titled
+from fedkin.report.words import judged_otherwise, offered
+from fedkin.runs.statistics import APART, AVERAGES, STATISTICS, averaged_rounds, deciding, of_metric
+from fedkin.runs.verdict import LOCAL, is_local, led, mixed, unequal_participation
 
 LOOK: dict[str, Any] = {"box": SIMPLE_HEAD, "title_justify": "left", "caption_justify": "left", "title_style": "bold"}
 
@@ -28,6 +27,11 @@ WORDS = {
 }
 
 VERDICTS = {"better": "better", "worse": "worse", "no clear difference": "unclear"}
+VERDICTS |= {"better in this seed": "better, one seed", "worse in this seed": "worse, one seed"}
+TESTED = (
+    "The verdict is on the mean gain, over seeds and clients, corrected after Holm over the table, as an interval is "
+    "not (unclear: neither; one seed: over its clients only, another seed may end otherwise)."
+)
 
 
 def accuracy_table(summary: dict[str, Any]) -> Table:
@@ -42,7 +46,7 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
         for average, values in found[kind].items():
             spread = spreads.get(kind, {}).get(average, {})
             cells = [measure(metric, values[name], spread.get(name)) for name in STATISTICS]
-            table.add_row(kind, average, *cells)
+            table.add_row(kind, average_title(average, found[kind]), *cells)
     cost, time = summary["cost"], summary["time"]
     papers = f"{cost['client_rounds']:,.0f} client-rounds (the papers' cost); " if "client_rounds" in cost else ""
     table.caption = (
@@ -51,6 +55,14 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
     )
     table.caption += "".join(f"\n{line}" for line in other_numbers(summary))
     return table
+
+
+def average_title(average: str, averages: Collection[str]) -> str:
+    """What an average is called, and over whom it is where irrelevant clients are kept apart."""
+    name, _, whom = average.partition("_")
+    if f"macro{APART}" not in averages:
+        return name
+    return f"{name}, {whom or 'relevant'} clients"
 
 
 def run_table(summary: dict[str, Any]) -> RenderableType:
@@ -65,7 +77,8 @@ def run_table(summary: dict[str, Any]) -> RenderableType:
 
 def other_numbers(summary: dict[str, Any]) -> list[str]:
     """What else was measured in the last round, a line each."""
-    words = {"filter": "filter of irrelevant clients", "train": "training", "heterogeneity": "heterogeneity"}
+    words = {"filter": "filter of irrelevant clients", "train": "training"}
+    words |= {"heterogeneity": "heterogeneity", "gradient": "gradient"}
     found = []
     for group, title in words.items():
         values = {name: value["last"] for name, value in summary.get("observed", {}).get(group, {}).items()}
@@ -75,54 +88,79 @@ def other_numbers(summary: dict[str, Any]) -> list[str]:
 
 
 def comparison_table(summary: dict[str, Any]) -> Table:
-    """Methods side by side in the last round, and how many clients are better and worse off than alone."""
-    methods = summary["methods"]
+    """Methods side by side in the last round, and how they fare against training alone."""
+    methods, against = summary["methods"], summary["against_local"]
     first, metric = next(iter(methods.values())), METRICS[summary.get("metric", "accuracy")]
     title = f"{titled(metric)}{in_percent(metric)} after {first['rounds']} rounds, "
-    title += f"mean ± standard deviation over {repeated(first)}"
+    title += f"mean ± standard deviation over {runs}" if (runs := repeated(first)) != "1 seed" else "one seed"
     has = [kind for kind in ("post", "global", "test") if any(kind in deciding(m) for m in methods.values())]
-    scored = [(kind, average) for kind in has for average in (("micro",) if kind == "test" else ("macro", "micro"))]
-    columns = [kind if kind == "test" else f"{kind} {average}" for kind, average in scored]
-    locals = [name for name in methods if is_local(name)]
-    alone = ["better", "worse", "than alone"] if summary["against_local"] else []
-    alone += ["alone is"] if alone and len(locals) > 1 else []
-    table = Table("method", *columns, *alone, "uploads", "seconds", title=title, **LOOK)
+    scored = [(kind, average) for kind in has for average in (("micro",) if kind == "test" else AVERAGES)]
+    apart = any(f"macro{APART}" in deciding(method).get("post", {}) for method in methods.values())
+    scored += [("post", f"macro{APART}")] if apart else []
+    columns = [
+        kind if kind == "test" else f"{kind} {average.replace(APART, ', irrelevant')}" for kind, average in scored
+    ]
+    compared = against_columns(against, [name for name in methods if is_local(name)], metric)
+    table = Table("method", *columns, *compared, "uploads", "seconds", title=title, **LOOK)
     for column in table.columns:
         column.justify, column.no_wrap = ("right" if column is not table.columns[0] else "left"), True
     for name, method in methods.items():
         cells = [cell(method, kind, average) for kind, average in scored]
-        against = summary["against_local"].get(name)
-        share = ["-", "-", "alone", "-"][: len(alone)]
-        if against:
-            share = [
-                f"{100 * against['better']:.0f} %",
-                f"{100 * against['worse']:.0f} %",
-                VERDICTS[against["verdict"]],
-                against.get("against", LOCAL),
-            ][: len(alone)]
-        table.add_row(name, *cells, *share, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
-    averages = f"macro: mean over clients; micro: {pooled(metric)}."
-    table.caption = " ".join([*(f"{WORDS[kind]}." for kind in has), averages])
-    if alone:
-        table.caption += (
-            f" Better and worse: share of clients whose last post {metric.label} is better or worse than their own "
-            "when training alone; the verdict is a paired test over clients and seeds (unclear: neither)."
-        )
-    if len(locals) > 1:
-        table.caption += " Alone is the Local with as many steps a round, at the same rate, as the method."
-    table.caption += f" {otherwise}" if (otherwise := judged_otherwise(methods)) else ""
-    lines = {name: other_numbers(method) for name, method in methods.items()}
-    if alone and any("train" in method.get("observed", {}) for method in methods.values()):
-        table.caption += " Clients known to be irrelevant are in the averages, but not among the better and worse off."
-    table.caption += "".join(f"\n{name}: {line}" for name, several in lines.items() for line in several)
+        cells += [of_method.get(name, "-") for of_method in compared.values()]
+        table.add_row(name, *cells, f"{method['cost']['uploads']:,.0f}", f"{method['time']['total_s']:.1f}")
+    table.caption = "\n".join([caption(summary, has, apart), *notes(summary)])
     return table
 
 
-def repeated(summary: dict[str, Any]) -> str:
-    """Over how many runs the numbers of a method are: '2 seeds', or '2 seeds x 10 splits'."""
-    counts = {"seed": len(summary["seeds"]), "split": len(summary.get("splits", [0]))}
-    said = [f"{count} {word}" + ("s" if count > 1 else "") for word, count in counts.items()]
-    return " x ".join(said if counts["split"] > 1 else said[:1])
+def against_columns(against: dict[str, Any], locals: list[str], metric: Metric) -> dict[str, dict[str, str]]:
+    """The columns on training alone, each with its cells by method."""
+    if not against:
+        return {}
+    found = {word: {name: f"{100 * one[word]:.0f} %" for name, one in against.items()} for word in ("better", "worse")}
+    found["gain"] = {name: gain_with_ends(metric, one) for name, one in against.items()}
+    alone = dict.fromkeys(locals, "alone")
+    found["than alone"] = alone | {name: VERDICTS[one["verdict"]] for name, one in against.items()}
+    matched = {name: one["matched"] for name, one in against.items() if "matched" in one}
+    if matched:
+        found["gain on matched"] = {name: gain_with_ends(metric, one) for name, one in matched.items()}
+        found["than matched"] = {name: VERDICTS[one["verdict"]] for name, one in matched.items()}
+    if len(locals) > 1:
+        found["alone is"] = {name: one.get("against", LOCAL) for name, one in against.items()}
+    return found
+
+
+def caption(summary: dict[str, Any], has: list[str], apart: bool) -> str:
+    """What each number of the table is: its kind, its average, over whom, and how a verdict is found."""
+    metric = METRICS[summary.get("metric", "accuracy")]
+    whom = "relevant clients" if apart else "clients"
+    said = [*(f"{WORDS[kind]}." for kind in has), f"macro: mean over {whom}; micro: {pooled(metric)} of these."]
+    said += ["Irrelevant: the mean over clients known to be irrelevant, who are in no other column."] if apart else []
+    if summary["against_local"]:
+        said += [
+            f"Better and worse: share of clients whose last {metric.label} is better or worse than their own when "
+            f"training alone; gain: its mean over {whom}{in_points(metric)} with a 95 % interval. {TESTED}"
+        ]
+        several = sum(map(is_local, summary["methods"])) > 1
+        rate = " (its rate was tuned too)" if tuned_local(summary) else ", at the same rate"
+        said += [f"Alone is the Local with as many steps a round{rate}, as the method."] if several else []
+        said += ["Alone: Local, in which every client trains in every round."]
+        matched = any("matched" in one for one in summary["against_local"].values())
+        said += ["Matched: local_matched, in which clients train as rarely as the method's."] if matched else []
+    more = [judged_otherwise(summary["methods"]), offered(summary["methods"])]
+    return " ".join([*said, *(text for text in more if text)])
+
+
+def notes(summary: dict[str, Any]) -> list[str]:
+    """What the table does not show, a line each: who leads, what misleads, and what parts measured."""
+    against, methods = summary["against_local"], summary["methods"]
+    said = [led(summary.get("leader", {})), *unequal_participation(against), *mixed(against)]
+    said += [f"{name}: {line}" for name, method in methods.items() for line in other_numbers(method)]
+    return [text for text in said if text]
+
+
+def tuned_local(summary: dict[str, Any]) -> bool:
+    """Whether Local was tuned as the methods were, so that its rate is its own."""
+    return LOCAL in summary.get("tuned", {}).get("methods", {})
 
 
 def pooled(metric: Metric) -> str:
@@ -138,28 +176,12 @@ def cell(method: dict[str, Any], kind: str, average: str) -> str:
     return measure(metric, deciding(method)[kind][average]["last"], spread)
 
 
-def preset_table(outcome: Outcome) -> Group:
-    """A preset's rows beside the published numbers."""
-    parts: list[RenderableType] = [
-        Text(outcome["about"], "bold"),
-        Text(preset_tables.accuracy_title(outcome), "bold"),
-        ruled(preset_tables.accuracy_grid(outcome)),
-        Text(f"{preset_tables.WORDS} {outcome['note']}", "italic dim"),
-    ]
-    if outcome["targets"]:
-        parts.append(Text(f"\n{preset_tables.REACHED}", "bold"))
-        parts.append(ruled(preset_tables.target_grid(outcome)))
-        parts.append(Text(preset_tables.target_notes(outcome), "italic dim"))
-    return Group(*parts)
-
-
-def ruled(grid: Grid) -> Table:
-    """A table of texts, in which the published columns are dim."""
-    table = Table(box=SIMPLE_HEAD)
-    for i, title in enumerate(grid[0]):
-        table.add_column(
-            title, justify="right" if i else "left", style="dim" if title == PUBLISHED else "", no_wrap=True
-        )
-    for line in grid[1:]:
-        table.add_row(*line)
-    return table
+def targets_table(found: list[dict[str, Any]], methods: list[str]) -> Group:
+    """When each method reached the targets that were asked for."""
+    head, *rows = targets.grid(found, methods)
+    table = Table(*head, box=SIMPLE_HEAD)
+    for column in table.columns:
+        column.justify, column.no_wrap = ("right" if column is not table.columns[0] else "left"), True
+    for row in rows:
+        table.add_row(*row)
+    return Group(Text(targets.title(found), "bold"), table, Text(targets.notes(found), "italic dim"))

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from fedkin.metrics import METRICS, Metric
-from fedkin.report.formats import difference, gained, measure, titled
+from fedkin.report.formats import difference, gained, measure, p_in_words, titled
 from fedkin.report.study import Study
 from fedkin.runs.run import Run
-from fedkin.runs.statistics import deciding, judged_by, of_metric
-from fedkin.runs.verdict import is_local
+from fedkin.runs.statistics import deciding, judged_by, of_metric, pools
+from fedkin.runs.verdict import ENOUGH, is_local, led, side
 
 SHOWN = "last"  # the statistic that is shown at first; gains and verdicts are of the last round too
-ENOUGH = 6  # clients from which on a paired test over clients can reach 5 %: five have p = 0.0625 at best
-TOO_FEW = "so few clients cannot show it in a test over clients"
+TOO_FEW = "so few clients of one seed cannot show it"
 LATE = 6  # unfinished runs that are named
 FEW = 3  # seeds below which a spread says little
 MODELS = {  # how a sentence says whose accuracy a kind is
@@ -32,7 +31,8 @@ DEFINITIONS = {
     "global": "The one common model on each client's test samples, as it is, without local training.",
     "recv": "The model a client has just received, before it trains.",
     "test": "The common model on a common test set that belongs to no client.",
-    "macro": "The mean over clients: every client counts the same, however few samples it has.",
+    "macro": "The mean over clients: every client counts the same, however few samples it has. Clients known to be "
+    "irrelevant are not in it, nor in any other average; they have a column of their own.",
     "micro": "Over all test samples: clients with many samples count for more. Of accuracy it is the share of all test "
     "samples that are right.",
     "last 10 scored": "The mean of the last ten scored rounds, or of all where there are fewer (not of the last ten "
@@ -43,10 +43,18 @@ DEFINITIONS = {
     "alone": "Local: every client trains on its own samples only and exchanges nothing. All clients train in every "
     "round, each as a client of the compared method trains in a round in which it takes part: as many steps at the "
     "same rate. Methods with different budgets have a Local each, named by how it differs from plain 'local'.",
-    "better off, worse off": "Shares of clients whose post in the last round is better or worse than what they reach "
+    "matched": "local_matched: training alone in which a client trains in as few rounds as in the compared method. "
+    "Against 'alone' a method that trains few clients a round is compared with clients that trained more often.",
+    "better off, worse off": "Shares of clients whose score in the last round is better or worse than what they reach "
     "alone, by the metric that decides, counted client by client and seed by seed. The rest fare exactly the same.",
-    "verdict": "Better or worse only if a paired Wilcoxon test over clients (of means over seeds, at 5 %) says so and "
-    "every seed agrees in sign; otherwise the difference is not clear. Methods are not tested against each other.",
+    "gain and its interval": "The mean over clients and seeds of what a client has in the last round beyond alone, and "
+    "its 95 % interval. Half its width is the root of the sum of two squares: of half a t interval over the seeds' "
+    "means, and of half one over the clients' means. Splits of a seed are averaged first.",
+    "verdict": "Better or worse only if zero is outside such an interval, at a level corrected after Holm over all "
+    "verdicts of the table: some false one is among them in at most about 5 % of tables. 'In this seed': there is one "
+    "seed only, and the test is over its clients; another seed may end otherwise.",
+    "marked as best": "A method that is clearly better than every other one, by the same test over all pairs of "
+    "methods, corrected after Holm, and over several seeds.",
     "± and bands": "± is the standard deviation over seeds; a band reaches from the worst seed to the best.",
     "over clients: std, worst tenth": "How evenly clients fare in the last round: the standard deviation of their "
     "scores, and the mean of the worst tenth of them.",
@@ -99,15 +107,24 @@ def headline(study: Study) -> str:
         most = "highest" if study.metric.higher_is_better else "lowest"
         return reaches + (f", the {most} of these methods." if len(order) > 1 else ".")
     wins = [name for name in order if name in study.winners]
+    if wins and study.one_seed:
+        return (
+            f"In this one seed clients do better than alone with {some(wins, study)}; another seed may end otherwise."
+        )
     if len(wins) == 1 and order[0] == wins[0]:
         return f"{wins[0]} leads, and its clients do better than alone."
     if wins:
-        who = listed(wins, "and") if len(wins) <= 3 else f"{len(wins)} of {len(study.against)} methods"
-        return f"Clients do better than alone with {who}."
-    if all(found["verdict"] == "worse" for found in study.against.values()):
-        return "Training alone is best here: clients do worse with " + listed(study.against, "and") + "."
-    few = study.begun[0].n < ENOUGH
+        return f"Clients do better than alone with {some(wins, study)}."
+    if all(side(found["verdict"]) == "worse" for found in study.against.values()):
+        where = "in this one seed" if study.one_seed else "here"
+        return f"Training alone is best {where}: clients do worse with " + listed(study.against, "and") + "."
+    few = study.begun[0].n < ENOUGH and study.one_seed
     return "No method is clearly better than training alone" + (f": {TOO_FEW}." if few else ".")
+
+
+def some(names: list[str], study: Study) -> str:
+    """The names of up to three methods, or how many they are."""
+    return listed(names, "and") if len(names) <= 3 else f"{len(names)} of {len(study.against)} methods"
 
 
 def reached(study: Study, name: str) -> str:
@@ -129,7 +146,8 @@ def lede(study: Study) -> list[str]:
     order = ranked(study)
     said = []
     if order:
-        which = "" if study.ranking_kind == "test" else "mean over clients, "
+        whom = "relevant clients" if study.apart else "clients"
+        which = "" if study.ranking_kind == "test" else f"mean over {whom}, "
         first = "highest" if study.metric.higher_is_better else "lowest"
         which += "last round" + (f", the {first} first" if len(order) > 1 else "")
         unit = "\u00a0%" if study.metric.percent else ""
@@ -138,7 +156,8 @@ def lede(study: Study) -> list[str]:
     tested = [name for name in order if name in study.against and name in study.gains]
     about = [name for name in tested if name in study.winners] or tested
     said += [f"{about[0]}: {against_alone(study, about[0])}"] if about else []
-    said += ["The methods are tested against training alone, not against each other."] if len(study.against) > 1 else []
+    older = "The methods are tested against training alone, not against each other."
+    said += [sentence] if (sentence := led(study.leader) or (older if len(study.against) > 1 else "")) else []
     return said
 
 
@@ -153,19 +172,35 @@ def called(study: Study, name: str) -> str:
 
 def against_alone(study: Study, name: str) -> str:
     """How many clients are better and worse off than alone, their mean gain, and the verdict if there is one."""
-    gains = study.gains[name]
-    gains = gains[:, ~np.isnan(gains).any(0)]
+    gains = study.gains[name][~np.isnan(study.gains[name])]
     better, worse = float((gains > 0).mean()), float((gains < 0).mean())
     text = f"{100 * better:.0f} % of the clients are better off than alone, {100 * worse:.0f} % worse off"
     text += ", the others the same" if (gains == 0).any() else ""
-    text += f"; the mean gain is {gained(study.metric, gains.mean())}. "
     if name not in study.against:
         why = "there is no summary of these runs" if study.finished else "the comparison is not finished"
-        return f"{text}No verdict: {why}."
+        return f"{text}; the mean gain is {gained(study.metric, gains.mean())}. No verdict: {why}."
     found = study.against[name]
-    p = "p < 0.001" if found["p"] < 0.001 else f"p = {found['p']:.3f}"
-    verdict = found["verdict"] + (" than alone" if found["verdict"] in ("better", "worse") else "")
-    return text + f"Verdict: {verdict} (paired test, {p})."
+    text += f"; the mean gain is {gained(study.metric, found['gain'])}{interval(study.metric, found)}. "
+    text += f"Verdict: {than(found, 'alone')} (paired test, {p_in_words(found)})."
+    if "matched" in found:
+        less = found["matched"]
+        text += f" Against a Local that trains as rarely: {gained(study.metric, less['gain'])}"
+        text += f"{interval(study.metric, less)}, {than(less, 'that')} ({p_in_words(less)})."
+    return text
+
+
+def interval(metric: Metric, found: dict[str, Any]) -> str:
+    """The 95 % interval of a gain in words; nothing where an older version wrote the verdict."""
+    ends = [found.get("low"), found.get("high")]
+    return (
+        "" if None in ends else f" (95 % interval {' to '.join(difference(metric, float(end or 0)) for end in ends)})"
+    )
+
+
+def than(found: dict[str, Any], other: str) -> str:
+    """A verdict with what a method is better or worse than: 'better than alone in this seed'."""
+    word = side(found["verdict"])
+    return found["verdict"].replace(word, f"{word} than {other}", 1) if word in ("better", "worse") else word
 
 
 def cautions(study: Study) -> list[str]:
@@ -193,14 +228,28 @@ def repetition(run: Run) -> str:
 
 def judged_otherwise(methods: dict[str, Any]) -> str:
     """A footnote on the methods that are judged by their common model."""
-    names = [name for name, found in methods.items() if judged_by(found) == "global"]
-    if not names:
-        return ""
+    by_common = {name: found for name, found in methods.items() if judged_by(found) == "global"}
+    alone = [name for name, found in by_common.items() if not pools(found)]
+    together = [name for name, found in methods.items() if pools(found)]
+    reasons = "a client's own model never sees the others there, so post is training alone"
+    said = [f"{judged_by_common(alone)}: {reasons}."] if alone else []
+    said += [f"{judged_by_common(together)}, {POOL}, and no client is advised to take part."] if together else []
+    return " ".join(said)
+
+
+POOL = "which is trained on everybody's samples together: what privacy forbids"
+OFFER = "What one model trained on everybody's samples together would reach, which privacy forbids: add pooled."
+
+
+def judged_by_common(names: list[str]) -> str:
     verb, whose = ("is", "its") if len(names) == 1 else ("are", "their")
-    return (
-        f"{', '.join(names)} {verb} judged by {whose} common model (global): a client's own model never sees the "
-        "others there, so post is training alone."
-    )
+    return f"{', '.join(names)} {verb} judged by {whose} common model (global)"
+
+
+def offered(methods: dict[str, Any]) -> str:
+    """The offer to compare with pooled samples too; nothing where they are there, or Local is not."""
+    beside_local = len(methods) > 1 and any(map(is_local, methods))
+    return OFFER if beside_local and not any(map(pools, methods.values())) else ""
 
 
 def how_far(run: Run) -> str:

@@ -2,7 +2,8 @@
 
 format.json              the version of this layout
 plan.json                what the command set out to do
-<method>/seed-<k>/       one run; seed-<k>-split-<s> where the samples are divided into train and test several times
+<method>/seed-<k>/       one run; seed-<k>-split-<s> where the samples are divided into train and test several times,
+                         and seed-<k>-data-seed-<d> where the data have several seeds
 <method>/summary.json    its seeds together
 summary.json             everything: the methods, and each against Local
 report.html              the page
@@ -31,9 +32,10 @@ class CommandFolder:
 
     path: Path
 
-    def run(self, method: str, seed: int, split: int | None = None) -> RunFolder:
-        """Return the folder of one run; the split is named only where there are several."""
-        return RunFolder(self.path / method / (f"seed-{seed}" if split is None else f"seed-{seed}-split-{split}"))
+    def run(self, method: str, seed: int, split: int | None = None, data_seed: int | None = None) -> RunFolder:
+        """Return the folder of one run; the split and the data's seed are named only where there are several."""
+        name = f"seed-{seed}" + (f"-split-{split}" if split is not None else "")
+        return RunFolder(self.path / method / (name + (f"-data-seed-{data_seed}" if data_seed is not None else "")))
 
     def run_like(self, other: RunFolder, of: CommandFolder) -> RunFolder:
         """Return the folder of the run that another command's folder keeps under the same name."""
@@ -42,11 +44,11 @@ class CommandFolder:
     def planned(self) -> list[tuple[dict[str, Any], RunFolder]]:
         """Return every experiment of the plan, as JSON, with the folder of its run."""
         arms = self.plan()["arms"]
-        splits = [int(arm["data"].get("split") or 0) for arm in arms]
-        several = len(set(splits)) > 1
+        said = [[int(arm["data"].get(word) or 0) for arm in arms] for word in ("split", "seed")]
+        told = [numbers if len(set(numbers)) > 1 else [None] * len(arms) for numbers in said]
         return [
-            (arm, self.run(arm["method"]["name"], arm["seed"], split if several else None))
-            for arm, split in zip(arms, splits, strict=True)
+            (arm, self.run(arm["method"]["name"], arm["seed"], split, data_seed))
+            for arm, split, data_seed in zip(arms, *told, strict=True)
         ]
 
     def runs(self) -> list[RunFolder]:

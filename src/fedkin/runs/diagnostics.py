@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedkin.core import tree
 from fedkin.engines.engine import Engine, Score
 from fedkin.evaluate import personal_models
 from fedkin.log import Log
-from fedkin.messages import Task
+from fedkin.messages import Model, Task
 from fedkin.parts import Method
 from fedkin.round import State
+from fedkin.runs.experiment import Experiment
 
 Numbers = dict[str, dict[str, float | None]]
 
@@ -47,6 +49,17 @@ def relevant_loss(method: Method, task: Task, engine: Engine, state: State) -> N
     return {"train": {"relevant_loss": mean_loss(score)}}
 
 
+def asked(experiment: Experiment, task: Task, engine: Engine, state: State, log: Log) -> Numbers:
+    """Return the numbers that cost much and are recorded only where the experiment asks for them."""
+    method = experiment.method
+    found: Numbers = {}
+    if experiment.heterogeneity:
+        found |= heterogeneity(method, task, engine, state, log)
+    if experiment.gradient_norm:
+        found |= gradient_norm(method, task, engine, state)
+    return found
+
+
 def heterogeneity(method: Method, task: Task, engine: Engine, state: State, log: Log) -> Numbers:
     """Return PFedRe's gap Gamma and skew rho (definitions 2 and 3) at the models of this round.
 
@@ -63,7 +76,42 @@ def heterogeneity(method: Method, task: Task, engine: Engine, state: State, log:
         ids, kept = log.selected[log.has_replied], log.weights[log.has_replied].double()
         local = engine.score(log.reply.upload["model"], log.reply.ids, "train").mean_loss
         rho = skew(sizes[ids].numpy(), kept.numpy(), local.numpy(), personal[ids].numpy())
-    return {"heterogeneity": {"gap": gamma, "skew": rho}}
+    return {"heterogeneity": {"gap": finite(gamma), "skew": finite(rho)}}
+
+
+def gradient_norm(method: Method, task: Task, engine: Engine, state: State) -> Numbers:
+    """Return |grad F_lambda(W)|, which FedACS's theorem bounds, and its two parts.
+
+    W has the models of all clients as columns: their own or, where they hold none, the common one. 'loss' is the norm
+    of grad F(W), whose columns are the gradients of the clients' training losses. 'pull' is that of
+    lambda grad R(W) = (W - U) / beta, with U what the server would send them now and beta the rate of the next round:
+    so lambda is alpha / beta, as in the theorem. 'norm' is that of their sum. Without a U there is the first only.
+    """
+    everyone = torch.arange(task.n)
+    common = method.collaborate.model(state.collaborate)
+    if method.collaborate.gives.own_model:
+        models = engine.current(everyone, method.train.shared)
+    else:
+        assert common is not None
+        models = tree.repeated(common, task.n)
+    slopes = engine.gradients(models, everyone)
+    pull = norm = None
+    if method.needs.current:
+        sent = method.collaborate.send(state.collaborate, task, everyone, models)[0].to(everyone)["model"]
+        rate = method.train.rate(state.round + 1)
+        pulls = tree.mapped(lambda w, u: (w - u) / rate, models, sent)
+        pull, norm = length(pulls), length(tree.added(slopes, pulls))
+    return {"gradient": {"norm": norm, "loss": length(slopes), "pull": pull}}
+
+
+def length(models: Model) -> float | None:
+    """Return the Frobenius norm of all these models together; None where it is not finite."""
+    return finite(float(sum(value.double().square().sum() for value in models.values())) ** 0.5)
+
+
+def finite(value: float | None) -> float | None:
+    """Return the number; None where it is not finite, because a record holds no such numbers."""
+    return value if value is not None and np.isfinite(value) else None
 
 
 def training_score(method: Method, task: Task, engine: Engine, state: State, ids: Tensor) -> Score:
@@ -82,8 +130,7 @@ def personal_training_score(method: Method, task: Task, engine: Engine, state: S
 
 def mean_loss(score: Score) -> float | None:
     """Return the mean loss over all samples; None where it is not finite."""
-    value = float(score.loss.sum() / score.count.sum().double())
-    return value if np.isfinite(value) else None
+    return finite(float(score.loss.sum() / score.count.sum().double()))
 
 
 # the numbers themselves
@@ -121,7 +168,8 @@ def auc(irrelevant: np.ndarray, divergence: np.ndarray) -> float | None:
 
 def gap(sizes: np.ndarray, common: np.ndarray, personal: np.ndarray) -> float:
     """Return Gamma (8): how much lower the training losses are with personal models than with the common one."""
-    return float(np.average(common - personal, weights=sizes))
+    with np.errstate(invalid="ignore"):  # infinite minus infinite
+        return float(np.average(common - personal, weights=sizes))
 
 
 def skew(sizes: np.ndarray, kept: np.ndarray, local: np.ndarray, personal: np.ndarray) -> float | None:
@@ -129,7 +177,8 @@ def skew(sizes: np.ndarray, kept: np.ndarray, local: np.ndarray, personal: np.nd
 
     It is 1 if who counts has nothing to do with that difference, and None where the divisor is nothing.
     """
-    excess = local - personal
     weights = sizes * kept
-    whole = float(np.average(excess, weights=sizes))
+    with np.errstate(invalid="ignore"):  # infinite minus infinite
+        excess = local - personal
+        whole = float(np.average(excess, weights=sizes))
     return float(np.average(excess, weights=weights)) / whole if weights.sum() > 0 and whole > 1e-12 else None

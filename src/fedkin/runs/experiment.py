@@ -35,10 +35,11 @@ class Experiment:
     None for `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is
     recorded. Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory. With
     `heterogeneity` scored rounds also record PFedRe's gap and skew (definitions 2 and 3), which needs every client's
-    training loss. `score` names the kinds of accuracy that are computed, of "post", "global", "recv" and "test"; None
-    means all that there are. `metric` names the one that decides whether a client is better off (`metrics.METRICS`); by
-    default accuracy or, where the targets are numbers, R2. All metrics are recorded in any case. With
-    `class_weights="balanced"` all classes of a client count the same in its training.
+    training loss; with `gradient_norm` the norm of the gradient that FedACS's theorem bounds, which needs a pass over
+    all training samples. `score` names the kinds of accuracy that are computed, of "post", "global", "recv" and "test";
+    None means all that there are. `metric` names the one that decides whether a client is better off
+    (`metrics.METRICS`); by default accuracy or, where the targets are numbers, R2. All metrics are recorded in any
+    case. With `class_weights="balanced"` all classes of a client count the same in its training.
 
     JSON and resuming go by this list of fields. An option of the command line that is named as a field sets it.
     """
@@ -56,6 +57,7 @@ class Experiment:
     dtype: str = "float32"
     slot_memory: float = free(4.0)
     heterogeneity: bool = False
+    gradient_norm: bool = False
     score: tuple[str, ...] | None = None
     metric: str | None = free(None)
     class_weights: str | None = None
@@ -76,7 +78,9 @@ class Experiment:
         require(number, f"slot_memory is a number of gigabytes from 0, not {self.slot_memory!r}.")
         for name in ("engine", "dtype", "device"):
             require(isinstance(getattr(self, name), str), f"{name} is a name, not {getattr(self, name)!r}.")
-        require(isinstance(self.heterogeneity, bool), f"heterogeneity is true or false, not {self.heterogeneity!r}.")
+        for name in ("heterogeneity", "gradient_norm"):
+            value = getattr(self, name)
+            require(isinstance(value, bool), f"{name} is true or false, not {value!r}.")
         several = self.score is None or (isinstance(self.score, list | tuple) and self.score)
         require(several, f"score is a list of kinds, of {', '.join(KINDS)}, not {self.score!r}.")
         for kind in self.score or ():

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from fedkin.metrics import METRICS
 from fedkin.runs import statistics
@@ -50,19 +51,28 @@ class History(Callback):
         return self.time
 
     def summary(
-        self, experiment: Experiment, about: dict[str, Any], reached: int, every: int, metric: str
+        self,
+        experiment: Experiment,
+        about: dict[str, Any],
+        reached: int,
+        every: int,
+        metric: str,
+        irrelevant: Tensor | None = None,
     ) -> dict[str, Any]:
         """Return what summary.json says of a run that has reached this round; `metric` is the one that decides.
 
+        irrelevant: who is not in the averages, (n,) bool, where that is known. A history does not keep it, because
+        parts can reach callbacks by way of the progress they tell.
         A scored round that was the last of a shorter run, and is off the cadence, does not enter the statistics.
         """
         regular = [line for line in self.lines if line["round"] % every == 0 or line["round"] == reached]
         others = [name for name in statistics.metrics_in(regular) if name != "accuracy"]
+        apart = None if irrelevant is None else irrelevant.tolist()
         return {
             "method": experiment.method.name,
             "accuracy": statistics.measured(regular),
             "metrics": {name: statistics.measured(regular, name) for name in others},
-            **statistics.decided(regular, self.measured.get(metric, {}), metric),
+            **statistics.decided(regular, self.measured.get(metric, {}), metric, apart),
             "observed": statistics.other_numbers(self.lines),
             "cost": statistics.cost(self.lines, self.before),
             "time": {name: round(value, 3) for name, value in self.time_now().items()},
@@ -72,5 +82,15 @@ class History(Callback):
             "never_selected": int((self.participation["selected"] == 0).sum()),
             "seeds": [experiment.seed],
             "splits": [int(about["data"].get("split") or 0)],
+            "data_seeds": [int(about["data"].get("seed") or 0)],
+            "runs": 1,
             "experiment": about,
         }
+
+
+def averaged_apart(lines: list[dict[str, Any]]) -> bool:
+    """Whether the averages of scored rounds keep irrelevant clients apart, as older versions did not; also where no
+    round is scored yet."""
+    scored = [statistics.in_line(line, metric) for line in lines for metric in statistics.metrics_in([line])[:1]]
+    names = [name for found in scored for kind, averages in found.items() if kind != "test" for name in averages]
+    return not names or any(name.endswith(statistics.APART) for name in names)

@@ -42,7 +42,10 @@ class Measures(Stored):
         )
         found |= {"cost": counted | found["cost"]}  # older versions did not count client-rounds
         other = self.metric != found.get("metric", "accuracy")  # all metrics are there, and another one may decide now
-        return found | (statistics.decided(self.lines, self.last(), self.metric) if other else {})
+        if not other:
+            return found
+        irrelevant = self.files.clients().get("irrelevant")
+        return found | statistics.decided(self.lines, self.last(), self.metric, irrelevant)
 
     @property
     def scored(self) -> list[dict[str, Any]]:

@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from fedkin.engines.engine import Score
 from fedkin.log import Log
 from fedkin.messages import Kin
@@ -70,8 +73,11 @@ def kin_tensors(kin: Kin) -> dict[str, Any]:
     return weights | {"ids": kin.ids, "sources": kin.sources}
 
 
-def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a round as rounds.jsonl has it; `parts` are further numbers, by who says them."""
+def line(
+    log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, Any]], irrelevant: Tensor | None = None
+) -> dict[str, Any]:
+    """Return a round as rounds.jsonl has it; `parts` are further numbers, by who says them. Where it is known who is
+    irrelevant, averages are over the others."""
     result: dict[str, Any] = {
         "round": log.round,
         "selected": len(log.selected),
@@ -86,22 +92,46 @@ def line(log: Log, scores: dict[str, Score] | None, parts: dict[str, dict[str, A
         found: dict[str, dict[str, Any]] = {metric: {} for score in scores.values() for metric in score.values}
         for kind, score in scores.items():
             for metric in score.values:
-                found[metric][kind] = averages(score, metric)
+                found[metric][kind] = averages(score, metric, None if kind == "test" else irrelevant)
         result |= {"accuracy": found.pop("accuracy")} if "accuracy" in found else {}
         result["metrics"] = found
-        result["loss"] = {kind: mean_loss(score) for kind, score in scores.items()}
+        result["loss"] = {
+            kind: mean_loss(score if kind == "test" else relevant(score, irrelevant)) for kind, score in scores.items()
+        }
     return result | {name: value for name, value in parts.items() if value}
 
 
-def averages(score: Score, metric: str = "accuracy") -> dict[str, float | None]:
-    """Return the macro value of a metric, the mean over the clients where it is defined, and the micro one, weighted by
-    their samples; None where it is defined nowhere, or not finite."""
-    values = score.accuracy if metric == "accuracy" else score.values[metric]
+def averages(score: Score, metric: str = "accuracy", irrelevant: Tensor | None = None) -> dict[str, float | None]:
+    """Return the macro value of a metric, the mean over clients, and the micro one, weighted by their samples.
+
+    Where it is known who is irrelevant, (n,) bool, both are over the relevant clients; those over all clients, and over
+    the irrelevant ones, have names of their own ('macro_all', 'macro_irrelevant').
+    """
+    if irrelevant is None or irrelevant.all() or not irrelevant.any():
+        return averages_over(score, metric, slice(None))
+    groups = {"": ~irrelevant, "_all": torch.ones_like(irrelevant), "_irrelevant": irrelevant}
+    return {
+        name + word: value for word, who in groups.items() for name, value in averages_over(score, metric, who).items()
+    }
+
+
+def relevant(score: Score, irrelevant: Tensor | None) -> Score:
+    """Return the score of the clients that are not known to be irrelevant; of all where nobody else is there."""
+    if irrelevant is None or irrelevant.all():
+        return score
+    who = ~irrelevant
+    return Score(score.correct[who], score.loss[who], score.count[who])
+
+
+def averages_over(score: Score, metric: str, who: Tensor | slice) -> dict[str, float | None]:
+    """Return the two averages over those of some clients for whom the metric is defined; None where it is defined for
+    none, or not finite."""
+    values = (score.accuracy if metric == "accuracy" else score.values[metric])[who]
     have = ~values.isnan()
     if not have.any():
         return {"macro": None, "micro": None}
-    count = score.count[have].double()
-    right = score.correct.sum() if metric == "accuracy" else (values[have] * count).sum()
+    count = score.count[who][have].double()
+    right = score.correct[who].sum() if metric == "accuracy" else (values[have] * count).sum()
     found = {"macro": float(values[have].mean()), "micro": float(right / count.sum())}
     return {name: value if isfinite(value) else None for name, value in found.items()}
 

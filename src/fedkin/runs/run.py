@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 
 class Repetition(NamedTuple):
-    """Which repetition of its method a run is: with which seed, and on which division into train and test."""
+    """Which repetition of its method a run is: with which seed, on which division into train and test, and with which
+    seed of the data."""
 
     seed: int
     split: int = 0
+    data_seed: int = 0
 
 
 class Run(Measures):
@@ -56,12 +58,18 @@ class Run(Measures):
         return int(self.experiment["data"].get("split") or 0)
 
     @property
+    def data_seed(self) -> int:
+        """The seed of the data and their partition; 0 where the data were handed over."""
+        return int(self.experiment["data"].get("seed") or 0)
+
+    @property
     def repetition(self) -> Repetition:
-        return Repetition(self.seed, self.split)
+        return Repetition(self.seed, self.split, self.data_seed)
 
     @property
     def name(self) -> str:
-        return f"{self.method} seed {self.seed}" + (f" split {self.split}" if self.split else "")
+        split = f" split {self.split}" if self.split else ""
+        return f"{self.method} seed {self.seed}{split}" + (f" data seed {self.data_seed}" if self.data_seed else "")
 
     @cached_property
     def asked(self) -> int:
@@ -73,6 +81,11 @@ class Run(Measures):
         """The kind of score by which the method is compared with training alone: `post`, or `global` where a client's
         own model never sees the others. Runs of older versions were all judged by `post`."""
         return str(self.experiment["resolved"].get("judged", "post"))
+
+    @property
+    def pools(self) -> bool:
+        """Whether the method trains on everybody's samples together, so that no client can be advised to take part."""
+        return bool(self.experiment["resolved"].get("pools", False))
 
     @cached_property
     def about_clients(self) -> dict[str, Any]:

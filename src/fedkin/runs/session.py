@@ -32,7 +32,7 @@ from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoin
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
-from fedkin.runs.history import History
+from fedkin.runs.history import History, averaged_apart
 from fedkin.runs.imbalance import one_sided
 from fedkin.runs.pulse import Pulse
 from fedkin.runs.recorder import Recorder, in_order, line
@@ -116,6 +116,7 @@ class Session:
         self.engine, self.task, self.kinds, self.every = engine, setup.task, setup.kinds, setup.evaluate_every
         self.place, self.warn, self.about, self.metric = place, warn, about, setup.metric
         self.history = History(federation.n)
+        self.apart = federation.irrelevant  # (n,) bool: who is not in the averages, where that is known
         self.recorder = None if place is None else Recorder(place)
         recorder = () if self.recorder is None else (self.recorder,)
         self.callbacks = Callbacks((self.history, *recorder, *callbacks))
@@ -136,7 +137,7 @@ class Session:
         finished = state.round >= self.task.rounds
         if self.recorder is not None:
             self.save(state)
-        summary = self.history.summary(self.experiment, self.about, state.round, self.every, self.metric)
+        summary = self.history.summary(self.experiment, self.about, state.round, self.every, self.metric, self.apart)
         models = self.final_models(state)
         predicted = self.final_predictions(state, models) if finished else None
         if self.place is not None and finished:
@@ -173,7 +174,8 @@ class Session:
         """Return the state before round 1 and the message of the survey; count what is sent before round 1."""
         numbers, size = self.engine.prepare(self.method.train)
         like, n = tree.size([self.task.model])[0], self.task.n
-        before = Traffic(numbers / like, numbers * n / like, size, size * n)  # up once, and down to everybody
+        to = 0 if self.method.train.pools else n  # up once, and down to everybody, or to nobody
+        before = Traffic(numbers / like, numbers * to / like, size, size * to)
         state = begin(self.method, self.task)
         sent = survey_message(self.method, self.task, self.engine, state)
         if sent is not None:
@@ -195,6 +197,7 @@ class Session:
         self.recorder.cut(found.lengths, found.state.round)
         self.engine.restore(found.private)
         self.history.restore(Run(self.place.path, known={"experiment": self.about}), found.time)
+        self.apart = self.apart if averaged_apart(self.history.lines) else None
         self.place.go_on(self.about)
         device = next(iter(self.task.model.values())).device
         return replace(found.state, **{name: moved(getattr(found.state, name), device) for name in SLOTS})
@@ -230,7 +233,7 @@ class Session:
             round=state.round,
             rounds=self.task.rounds,
             trained=self.task.n if self.method.trains == "everyone" else len(log.selected),
-            line=line(log, scores, said),
+            line=line(log, scores, said, self.apart),
             selected=log.selected.numpy(),
             weights=log.weights.numpy(),
             scores=scores,
@@ -253,8 +256,7 @@ class Session:
         parts |= diagnostics.filter_quality(self.method, self.engine, state, log)
         if scored:
             parts |= diagnostics.relevant_loss(self.method, self.task, self.engine, state)
-        if scored and self.experiment.heterogeneity:
-            parts |= diagnostics.heterogeneity(self.method, self.task, self.engine, state, log)
+            parts |= diagnostics.asked(self.experiment, self.task, self.engine, state, log)
         return parts
 
     def pictured(self, round: int) -> bool:

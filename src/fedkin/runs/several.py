@@ -53,26 +53,25 @@ class Runs(Sequence[Run]):
         return statistics.merged([run.summary for run in self.runs])
 
     def clients(self) -> pd.DataFrame:
-        """Return a table with a row for each run and client: its 'seed', its 'split' where there are several, and what
-        `Run.clients` says."""
+        """Return a table with a row for each run and client: its 'seed', its 'split' and 'data_seed' where there
+        are several, and what `Run.clients` says."""
         return self.joined(Run.clients)
 
     def rounds(self) -> pd.DataFrame:
-        """Return a table with a row for each run and round: its 'seed', its 'split' where there are several, and what
-        the run recorded."""
+        """Return a table with a row for each run and round: its 'seed', its 'split' and 'data_seed' where there are
+        several, and what the run recorded."""
         return self.joined(Run.rounds)
 
     def joined(self, table: Callable[[Run], pd.DataFrame]) -> pd.DataFrame:
         """Return the tables of all runs below each other, with columns in front that say which run a row is of."""
         import pandas as pd
 
-        several = len({run.split for run in self.runs}) > 1
+        words = [word for word in ("data_seed", "split") if len({getattr(run, word) for run in self.runs}) > 1]
         found = []
         for run in self.runs:
             one = table(run)
-            if several:
-                one.insert(0, "split", run.split)
-            one.insert(0, "seed", run.seed)
+            for word in (*words, "seed"):
+                one.insert(0, word, getattr(run, word))
             found.append(one)
         return pd.concat(found, ignore_index=True)
 
@@ -85,7 +84,7 @@ def finished_runs(folder: Path | str) -> list[Run]:
     late = [one.path for one in found if not (one.has_models and one.summarised)]
     require(not late, f"The run in {late[0] if late else place} is not finished; go on with --resume.")
     runs = [Run(one.checked().path) for one in found]
-    return sorted(runs, key=lambda run: (run.method, run.seed, run.split))
+    return sorted(runs, key=lambda run: (run.method, run.data_seed, run.seed, run.split))
 
 
 def load_run(folder: Path | str) -> Run | Runs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import fsum
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from fedkin.errors import BadInput
 from fedkin.metrics import METRICS
 
-AVERAGES = ("macro", "micro")
+AVERAGES = ("macro", "micro")  # over the relevant clients, where it is known who is irrelevant
+APART = "_irrelevant"  # what is added to the name of an average over the irrelevant clients; "_all": over all clients
 STATISTICS = ("last", "last10", "best", "validated")
 
 Accuracy = dict[str, dict[str, dict[str, float | None]]]  # of any metric: kind -> average -> statistic
@@ -55,7 +57,9 @@ def measured(lines: list[dict[str, Any]], metric: str = "accuracy") -> Accuracy:
     """
     scored = [found for line in lines if (found := in_line(line, metric))]
     kinds = [kind for kind in (scored[-1] if scored else {}) if "/" not in kind]
-    return {kind: {average: over_rounds(scored, kind, average, metric) for average in AVERAGES} for kind in kinds}
+    return {
+        kind: {average: over_rounds(scored, kind, average, metric) for average in scored[-1][kind]} for kind in kinds
+    }
 
 
 def over_rounds(
@@ -95,11 +99,15 @@ def client_rounds(lines: list[dict[str, Any]]) -> int:
     return sum(int(line["replied"]) for line in lines)
 
 
-def decided(lines: list[dict[str, Any]], last: dict[str, np.ndarray], metric: str) -> dict[str, Any]:
+def decided(
+    lines: list[dict[str, Any]], last: dict[str, np.ndarray], metric: str, irrelevant: Sequence[bool] | None = None
+) -> dict[str, Any]:
     """Return what a summary says of the metric that decides: how evenly clients fare, and how steady the rounds are.
 
-    `last` are the clients' last values by kind.
+    `last` are the clients' last values by kind. Who is known to be irrelevant is left out.
     """
+    if irrelevant is not None and not all(irrelevant):
+        last = {kind: values[~np.array(irrelevant)] for kind, values in last.items()}
     scored = [found for line in lines if (found := in_line(line, metric))]
     kinds = [kind for kind in (scored[-1] if scored else {}) if "/" not in kind]
     steady = {kind: [found[kind]["micro"] for found in scored if found[kind]["micro"] is not None] for kind in kinds}
@@ -136,6 +144,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
                     for statistic in statistics
                 }
                 for average, statistics in averages.items()
+                if all(average in one[kind] for one in found)  # older versions did not keep irrelevant clients apart
             }
             for kind, averages in found[0].items()
         }
@@ -178,6 +187,8 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         "never_selected": float(np.mean([s["never_selected"] for s in summaries])),
         "seeds": list(dict.fromkeys(seed for s in summaries for seed in s["seeds"])),
         "splits": list(dict.fromkeys(split for s in summaries for split in s.get("splits", [0]))),
+        "data_seeds": list(dict.fromkeys(seed for s in summaries for seed in s.get("data_seeds", [0]))),
+        "runs": sum(s.get("runs", 1) for s in summaries),
         "experiment": summaries[0]["experiment"],
     }
 
@@ -197,6 +208,11 @@ def mean_other_numbers(several: list[dict[str, Any]]) -> dict[str, Any]:
 def judged_by(summary: dict[str, Any]) -> str:
     """Return the kind of score that a method is judged by, from its summary; older versions judged all by `post`."""
     return str(summary["experiment"].get("resolved", {}).get("judged", "post"))
+
+
+def pools(summary: dict[str, Any]) -> bool:
+    """Return whether a method trains on everybody's samples together, from its summary."""
+    return bool(summary["experiment"].get("resolved", {}).get("pools", False))
 
 
 WINDOW = 5  # rounds whose mean must pass a target
@@ -262,11 +278,12 @@ def participation(n: int, ids: list[np.ndarray], kept: list[np.ndarray] | None) 
     return found
 
 
-OBSERVED = ("filter", "train", "heterogeneity", "select")
+OBSERVED = ("filter", "train", "heterogeneity", "gradient", "select")
 
 
 def other_numbers(lines: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Return what the rounds say beyond accuracies: of the filter, of training losses, of gap and skew, of scores.
+    """Return what the rounds say beyond accuracies: of the filter, of training losses, of gap and skew, of gradients,
+    of scores.
 
     `last` is the last value of a number, `last10` the mean of its last ten values.
     """

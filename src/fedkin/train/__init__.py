@@ -4,9 +4,10 @@ from fedkin.train.apfl import APFL
 from fedkin.train.fedmix import FedMix
 from fedkin.train.maml import MAML
 from fedkin.train.moreau import Moreau
+from fedkin.train.pooled import Pooled
 from fedkin.train.prox import Prox
 from fedkin.train.scaffold import Scaffold
 from fedkin.train.sgd import SGD
 from fedkin.train.two_streams import TwoStreams
 
-__all__ = ["APFL", "MAML", "SGD", "FedMix", "Moreau", "Prox", "Scaffold", "TwoStreams"]
+__all__ = ["APFL", "MAML", "SGD", "FedMix", "Moreau", "Pooled", "Prox", "Scaffold", "TwoStreams"]

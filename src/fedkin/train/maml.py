@@ -20,7 +20,8 @@ class MAML(SGD):
     """w~ = w - alpha g_D1(w), v = g_D2(w~), then first order (FO) w <- w - eta v, or Hessian-free (HF)
     w <- w - eta (v - alpha h), h = [ g_D3(w + e v) - g_D3(w - e v) ] / 2e, e = 0.01 / |v|.
 
-    D1, D2, D3 are independent batches. A client is scored by w - alpha g_B(w), with B one of its *training* batches.
+    D1, D2, D3 are independent batches; with `epochs` each has its own shuffles, and a client takes a step for every
+    batch of an epoch. A client is scored by w - alpha g_B(w), with B one of its *training* batches.
     """
 
     eta: Positive = 0.003  # the rate of the outer step

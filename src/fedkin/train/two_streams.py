@@ -16,8 +16,11 @@ class TwoStreams(SGD):
 
     w^t is the model that was sent, and w starts there. The client uploads w. The client is scored by v, which never
     leaves it. `eta_v` is eta if it is None. `batches="own"` draws batches for w and others for v, "same" uses the same
-    batches for both. With `restart`, v starts every round at w^t. PFedRe's beta is v with lam = 0 and the same batches.
+    batches for both; w has those of FedAvg either way, so that w is FedAvg's model. With `restart`, v starts every
+    round at w^t. PFedRe's beta is v with lam = 0 and the same batches.
     """
+
+    own_streams = True
 
     lam: NonNegative = 1.0  # how strongly the personal model is pulled towards the common one
     eta_v: Positive | None = None  # the rate of the personal model; null: eta

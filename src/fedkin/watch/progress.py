@@ -100,5 +100,5 @@ def run_progress(method: str, run: Run, now: float) -> RunProgress:
 
 def name_of(method: str, run: Run) -> str:
     """What a run is called, also before it has begun, when only its folder says its seed and split."""
-    words = run.files.path.name.replace("-", " ").removesuffix(" split 0")
+    words = run.files.path.name.replace("-", " ").removesuffix(" data seed 0").removesuffix(" split 0")
     return run.name if run.begun else f"{method} {words}"

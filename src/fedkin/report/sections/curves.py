@@ -15,6 +15,7 @@ KIND_LABELS = {
     "test": "common test set (test)",
 }
 AVERAGE_LABELS = {"macro": "mean over clients (macro)", "micro": "over all samples (micro)"}
+RELEVANT_LABELS = {"macro": "mean over relevant clients (macro)", "micro": "over their samples (micro)"}
 
 
 def curves(study: Study) -> Section:
@@ -32,9 +33,10 @@ def curves(study: Study) -> Section:
     kinds = choice("kind", "Which model", {kind: KIND_LABELS[kind] for kind in found}) or fixed_choice("kind", found[0])
     one = all(len(entry.done) < 2 for entry in study.entries.values())
     seeds = "One seed, so no band." if one else "Line: mean over seeds; band: from the worst seed to the best."
+    averages = RELEVANT_LABELS if study.apart else AVERAGE_LABELS
     html = titled(
         title,
-        f'<div class="choices">{kinds}{choice("average", "Average", AVERAGE_LABELS)}</div>',
+        f'<div class="choices">{kinds}{choice("average", "Average", averages)}</div>',
         chart("curves", f"{title}, a line a method"),
         note(f"{seeds} A method that has no such model has no line. Click a method's name to hide it."),
     )

@@ -12,6 +12,7 @@ from fedkin.report.formats import difference, gained
 from fedkin.report.html import Section, chart, chip, note, titled
 from fedkin.report.study import Entry, Study
 from fedkin.report.words import against_alone, by_size
+from fedkin.runs.difference import mean_of_known
 from fedkin.runs.verdict import LOCAL
 
 TITLE = "Every client's gain"
@@ -44,7 +45,7 @@ def why_no_gains(study: Study) -> str:
 
 def shown(study: Study, found: np.ndarray) -> np.ndarray:
     """Gains as the pictures have them, means over seeds: in percentage points, or in the metric itself."""  # (n,)
-    mean: np.ndarray = np.round((100 if study.metric.percent else 1) * found.mean(0), 9)
+    mean: np.ndarray = np.round((100 if study.metric.percent else 1) * mean_of_known(found, 0), 9)
     return mean
 
 
@@ -63,6 +64,8 @@ def explained(study: Study, known: np.ndarray) -> str:
     why = "no test samples" if metric.name in ("accuracy", "log_loss") else f"no test samples, or no {metric.label},"
     mute = f"client has {why} and is" if missing == 1 else f"clients have {why} and are"
     text += f" {missing} {mute} left out." if missing else ""
+    data_seeds = sorted({run.data_seed for run in study.begun})
+    text += f" The clients are those of data seed {data_seeds[0]}." if len(data_seeds) > 1 else ""
     return text + (f" Of {many:,} clients {DOTS:,} are drawn, evenly spaced by gain." if many > DOTS else "")
 
 
@@ -80,7 +83,7 @@ def panel(study: Study, name: str, i: int, known: np.ndarray, span: tuple[float,
         sizes = np.array(study.clients["train"])[ids]
         figures[f"sizes-{i}"] = gains_by_size(mean[ids], sizes, texts, span, unit(study))
         pictures += chart(f"sizes-{i}", f"{name}: every client's gain against its number of samples")
-        sized = by_size(study, found.mean(0))
+        sized = by_size(study, mean_of_known(found, 0))
     said = escape(" ".join([against_alone(study, name), sized, effort(study.entries[name])]))
     html = f'<article><h3>{chip(study, name)}</h3><p>{said}</p><div class="pair">{pictures}</div></article>'
     return Section(html, figures)
@@ -98,8 +101,8 @@ def hover(study: Study, found: np.ndarray, k: int) -> str:
     """What pointing at a client says."""
     name = f"<b>client {escape(str(study.clients['names'][k]))}</b>"
     size = f"<br>{study.clients['train'][k]:,} training samples" if "train" in study.clients else ""
-    seeds = ", ".join(difference(study.metric, value, 1) for value in found[:, k])
-    return f"{name}{size}<br>gain {gained(study.metric, found[:, k].mean())}" + (
+    seeds = ", ".join("-" if np.isnan(value) else difference(study.metric, value, 1) for value in found[:, k])
+    return f"{name}{size}<br>gain {gained(study.metric, np.nanmean(found[:, k]))}" + (
         f"<br>by seed: {seeds}" if len(found) > 1 else ""
     )
 
@@ -113,7 +116,7 @@ def every_client(study: Study, means: dict[str, np.ndarray]) -> str:
     about = {word: study.clients[word] for word in ("train", "test") if word in study.clients}
     head = ["client", *about, *(f"{name}, {unit(study)}" for name in means)]
     heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
-    rows, plain = [], {name: study.gains[name].mean(0) for name in means}
+    rows, plain = [], {name: mean_of_known(study.gains[name], 0) for name in means}
     for k, name in enumerate(study.clients["names"]):
         cells = [f"{values[k]:,}" for values in about.values()]
         cells += ["-" if np.isnan(gains[k]) else difference(study.metric, gains[k]) for gains in plain.values()]

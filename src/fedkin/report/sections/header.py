@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 from fedkin.answers.sentences import headline as sites_headline
+from fedkin.report.formats import repeated
 from fedkin.report.html import Section
 from fedkin.report.study import Study
 from fedkin.report.words import cautions, headline, lede
@@ -14,6 +16,7 @@ def header(study: Study) -> Section:
     """The answer of the sites where there is one; what is to be said of the methods then stands above their table."""
     first = sites_headline(study.sites) if study.sites else headline(study)
     said = "" if study.sites else "".join(f"<p>{escape(text)}</p>" for text in lede(study))
+    tuned = "".join(f"<p>{escape(text)}</p>" for text in study.tuned)
     warned = "".join(f'<p class="caution">{escape(text)}</p>' for text in cautions(study))
     facts = "".join(
         f"<div><dt>{escape(k)}</dt><dd>{escape(v)}<small>{escape(more)}</small></dd></div>"
@@ -21,7 +24,7 @@ def header(study: Study) -> Section:
     )
     return Section(
         f'<header><p class="name">fedkin report · {escape(study.name)}</p><h1>{escape(first)}</h1>'
-        f'<div class="lede">{said}</div>{warned}<dl class="facts">{facts}</dl></header>\n'
+        f'<div class="lede">{said}{tuned}</div>{warned}<dl class="facts">{facts}</dl></header>\n'
     )
 
 
@@ -36,16 +39,24 @@ def what_was_run(study: Study) -> dict[str, tuple[str, str]]:
     sizes = study.clients.get("train") or [0]
     size = f"{min(sizes):,} to {max(sizes):,}" if min(sizes) < max(sizes) else f"{max(sizes):,}"
     seeds = list(dict.fromkeys(run.seed for run in study.runs))
-    splits = len({run.split for run in study.begun})
     every = resolved["evaluate_every"]
     return {
         "Data": (str(data.get("name", data.get("given"))), "; ".join(small)),
         "Clients": (f"{resolved['clients']:,}", f"{size} training samples each" if any(sizes) else ""),
         "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
         "Rounds": (f"{max(run.asked for run in study.runs):,}", ""),
-        "Seeds": (f"{len(seeds)}" + (f" x {splits} splits" if splits > 1 else ""), ", ".join(map(str, seeds))),
+        "Seeds": (how_often(study), ", ".join(map(str, seeds))),
         "Scored": (
             "every round" if every == 1 else f"every {every} rounds",
             "" if every == 1 else "and after the last",
         ),
     }
+
+
+def how_often(study: Study) -> str:
+    """How many runs each method has: '3', '3 x 10 splits' or '5 data seeds'."""
+    said: dict[str, Any] = {"runs": max(len(entry.runs) for entry in study.entries.values())}
+    for word in ("seed", "split", "data_seed"):
+        said[f"{word}s"] = list({getattr(run, word) for run in study.begun})
+    text = repeated(said)
+    return text if "data" in text else text.replace(" seeds", "").replace(" seed", "")

@@ -1,0 +1,1 @@
+"""Plays the tables and figures of papers, reads their numbers, judges their claims, and shows all three."""

@@ -1,0 +1,1 @@
+"""Good settings for methods, found by validation samples with Optuna."""
