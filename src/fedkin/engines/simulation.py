@@ -236,6 +236,7 @@ class Simulation:
 
     def close(self) -> None:
         self.slots.close()
+        self.scoring.tell = nobody  # it held the engine, so that the samples stayed until the next garbage collection
 
     @property
     def dtype(self) -> torch.dtype:
