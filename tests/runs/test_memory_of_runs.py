@@ -12,7 +12,7 @@ import fedkin as fk
 from fedkin.engines.simulation import Simulation
 
 
-@pytest.mark.parametrize("method", ["fedavg", "fedacs", "pfedre"])
+@pytest.mark.parametrize("method", ["fedavg", "fedacs"])
 def test_an_engine_is_gone_with_its_run_without_a_garbage_collection(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
