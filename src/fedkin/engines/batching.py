@@ -17,7 +17,8 @@ from torch import Tensor
 from fedkin.core import batches, rng, tree
 from fedkin.core.tree import Batch, Message
 from fedkin.data.federation import Federation
-from fedkin.engines.network import MASK, Network
+from fedkin.engines.fused import MASK
+from fedkin.engines.network import Network
 from fedkin.errors import require
 from fedkin.parts import Train
 
