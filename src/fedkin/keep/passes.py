@@ -1,0 +1,218 @@
+"""How values and slopes pass through the layers of a network, for m clients at once. `matching` makes four passes.
+
+Values are (m, k, ...): k samples of each of m clients. Inputs of a layer with weights are called A, the gradient of the
+loss by its outputs D, and G the target of D'A, the gradient of its weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Seen = Any  # what a layer's first pass leaves for the other passes
+Pulls = Any  # what a layer's own |D'A - G|^2 adds in the last two passes; None of a layer without weights
+Turned = tuple[Tensor, Tensor, Tensor]  # slopes by inputs, weight and bias
+ops: Any = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of all clients' networks. This one is nn.Identity, which hands on what it gets."""
+
+    layer: Any
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
+        """The outputs, and what was seen."""
+        return x, None
+
+    def pulls(self, seen: Seen, d: Tensor) -> Pulls:
+        """How |D'A - G|^2 pulls on D and on A, where d is D."""
+        return None
+
+    def along(self, seen: Seen, t: Tensor, pulls: Pulls) -> Tensor:
+        """How the outputs change if the inputs change by t, and the pull on D."""
+        return t
+
+    def back(self, seen: Seen, d: Tensor, pulls: Pulls = None) -> Tensor:
+        """The slope by the inputs that a slope d by the outputs makes, and the pull on A."""
+        return d
+
+
+class Flatten(Layer):
+    """nn.Flatten."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
+        return x.flatten(2), x.shape[2:]
+
+    def along(self, seen: Seen, t: Tensor, pulls: Pulls) -> Tensor:
+        return t.flatten(2)
+
+    def back(self, seen: Seen, d: Tensor, pulls: Pulls = None) -> Tensor:
+        return d.reshape(*d.shape[:2], *seen)
+
+
+class ReLU(Layer):
+    """nn.ReLU, which lets pass what was positive."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
+        out = x.relu()
+        return out, out
+
+    def along(self, seen: Seen, t: Tensor, pulls: Pulls) -> Tensor:
+        return self.back(seen, t)
+
+    def back(self, seen: Seen, d: Tensor, pulls: Pulls = None) -> Tensor:
+        found: Tensor = ops.threshold_backward(d, seen, 0)
+        return found
+
+
+class MaxPool(Layer):
+    """nn.MaxPool2d, which picks some of its inputs."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
+        planes = x.flatten(0, 2)
+        out, at = ops.max_pool2d_with_indices(planes, *self.settings)
+        return unplaned(out, x), (planes, at)
+
+    def along(self, seen: Seen, t: Tensor, pulls: Pulls) -> Tensor:
+        _, at = seen
+        picked = t.flatten(0, 2).flatten(1).gather(1, at.flatten(1))
+        return unplaned(picked.view_as(at), t)
+
+    def back(self, seen: Seen, d: Tensor, pulls: Pulls = None) -> Tensor:
+        planes, at = seen
+        return unplaned(ops.max_pool2d_with_indices_backward(d.flatten(0, 2), planes, *self.settings, at), d)
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        pool = self.layer
+        return *map(pair, (pool.kernel_size, pool.stride, pool.padding, pool.dilation)), pool.ceil_mode
+
+
+class AvgPool(Layer):
+    """nn.AvgPool2d."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
+        planes = x.flatten(0, 2)
+        return unplaned(self.layer(planes), x), planes
+
+    def along(self, seen: Seen, t: Tensor, pulls: Pulls) -> Tensor:
+        return self.forward(t)[0]
+
+    def back(self, seen: Seen, d: Tensor, pulls: Pulls = None) -> Tensor:
+        pool = self.layer
+        sizes = map(pair, (pool.kernel_size, pool.stride, pool.padding))
+        how = pool.ceil_mode, pool.count_include_pad, pool.divisor_override
+        return unplaned(ops.avg_pool2d_backward(d.flatten(0, 2), seen, *sizes, *how), d)
+
+
+def unplaned(planes: Tensor, like: Tensor) -> Tensor:
+    """Planes one after another as those of m clients, k samples and c channels, as many as `like` has."""
+    return planes.reshape(*like.shape[:3], *planes.shape[1:])
+
+
+def pair(size: int | tuple[int, int]) -> tuple[int, int]:
+    """The size in both directions."""
+    return (size, size) if isinstance(size, int) else size
+
+
+@dataclass(frozen=True)
+class Weighted(Layer):
+    """A layer with weights: its stacked weights and the targets of their gradients. Weights that are the same for all
+    clients have stride 0 between clients."""
+
+    weight: Tensor
+    bias: Tensor
+    target: Tensor
+    bias_target: Tensor
+
+    @property
+    def shared(self) -> bool:
+        return self.weight.stride(0) == 0
+
+
+class Linear(Weighted):
+    """nn.Linear on vectors."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
+        return self.added(self.bias[:, None].expand(-1, x.shape[1], -1).contiguous(), x, self.weight.mT), x
+
+    def pulls(self, seen: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+        a, g, h = seen, self.target, self.bias_target[:, None]
+        if a.shape[1] * sum(g.shape[1:]) < g[0].numel():  # few samples: form nothing as large as the weight
+            on_d = torch.bmm(torch.bmm(a, a.mT).add_(1).mul_(2), d).sub_(h, alpha=2)  # the 1 is the bias's
+            on_a = torch.bmm(torch.bmm(d, d.mT).mul_(2), a)
+            return on_d.baddbmm_(a, g.mT, alpha=-2), on_a.baddbmm_(d, g, alpha=-2)
+        gap, off = torch.baddbmm(g, d.mT, a, beta=-2, alpha=2), (d.sum(1, keepdim=True) - h).mul_(2)
+        return torch.baddbmm(off, a, gap.mT), torch.bmm(d, gap)
+
+    def along(self, seen: Tensor, t: Tensor | None, pulls: Pulls) -> Tensor:
+        on_d: Tensor = pulls[0]
+        return on_d if t is None else self.added(on_d, t, self.weight.mT)
+
+    def back(self, seen: Tensor, d: Tensor, pulls: Pulls = None) -> Tensor:
+        return self.added(d.new_zeros(seen.shape) if pulls is None else pulls[1], d, self.weight)
+
+    def added(self, to: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        """to + x weight, in place: one product for all clients if they share the weight."""
+        if not self.shared:
+            return to.baddbmm_(x, weight)
+        to.view(-1, to.shape[2]).addmm_(x.flatten(0, 1), weight[0])
+        return to
+
+
+class Conv(Weighted):
+    """nn.Conv2d."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
+        return self.convolved(x, self.weight, self.bias), x
+
+    def pulls(self, seen: Tensor, d: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        _, found, total = self.turned(joined(d), joined(seen), self.target.flatten(0, 1), len(d), by_input=False)
+        gap = found.reshape_as(self.target).sub_(self.target).mul_(2)
+        return d, gap, total.reshape_as(self.bias_target).sub_(self.bias_target).mul_(2)
+
+    def along(self, seen: Tensor, t: Tensor | None, pulls: Pulls) -> Tensor:
+        _, gap, off = pulls
+        on_d = self.convolved(seen, gap, off)
+        return on_d if t is None else on_d.add_(self.convolved(t, self.weight))
+
+    def back(self, seen: Tensor, d: Tensor, pulls: Pulls = None) -> Tensor:
+        m, weight = len(d), self.weight
+        if pulls is not None:  # two sums over output channels are one over twice as many, and one convolution
+            first, gap, _ = pulls
+            d, weight = torch.cat([first, d], 2), torch.cat([gap, weight], 1)
+        elif self.shared:
+            return self.turned(d.flatten(0, 1), seen.flatten(0, 1), weight[0])[0].reshape(seen.shape)
+        return parted(self.turned(joined(d), joined(seen), weight.flatten(0, 1), m)[0], m)
+
+    def convolved(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Each client's convolution: one for all samples if the weight is shared, else one with a group a client."""
+        conv, m = self.layer, len(x)
+        convolve: Any = partial(F.conv2d, stride=conv.stride, padding=conv.padding, dilation=conv.dilation)
+        if weight.stride(0) == 0:
+            out: Tensor = convolve(x.flatten(0, 1), weight[0], None if bias is None else bias[0])
+            return out.reshape(*x.shape[:2], *out.shape[1:])
+        return parted(convolve(joined(x), weight.flatten(0, 1), None if bias is None else bias.flatten(), groups=m), m)
+
+    def turned(self, d: Tensor, x: Tensor, weight: Tensor, groups: int = 1, by_input: bool = True) -> Turned:
+        """The slopes by the inputs, or those by weight and bias, of what has the slopes d by the outputs."""
+        conv, wanted = self.layer, (by_input, not by_input, not by_input)
+        how = conv.stride, conv.padding, conv.dilation, False, (0, 0)
+        found: Turned = ops.convolution_backward(d, x, weight, (len(weight),), *how, groups, wanted)
+        return found
+
+
+def joined(x: Tensor) -> Tensor:
+    """The channels of all clients side by side."""  # (m, k, c, ...) -> (k, m c, ...)
+    return x.transpose(0, 1).flatten(1, 2)
+
+
+def parted(x: Tensor, m: int) -> Tensor:
+    """The inverse of `joined`."""
+    return x.reshape(len(x), m, -1, *x.shape[2:]).transpose(0, 1)
