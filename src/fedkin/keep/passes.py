@@ -140,7 +140,7 @@ class Linear(Weighted):
     """nn.Linear on vectors."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
-        return self.added(self.bias[:, None].expand(-1, x.shape[1], -1).contiguous(), x, self.weight.mT), x
+        return self.added(self.bias[:, None].repeat(1, x.shape[1], 1), x, self.weight.mT), x
 
     def pulls(self, seen: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
         a, g, h = seen, self.target, self.bias_target[:, None]
