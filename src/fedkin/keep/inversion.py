@@ -21,6 +21,7 @@ from fedkin.keep import matching
 from fedkin.messages import Layers, Tell, nobody
 
 HELD = 2**30  # about how many bytes the clients that are inverted at once may take
+CACHED = 2**25  # the same in closed form, where more than a cache holds would be slower
 TIMES = 10  # measured: inverting takes 7 to 13 times what one backward pass needs and gives
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
 
@@ -88,9 +89,11 @@ def inverted(
     """  # (m, k, ...)
     m = len(next(iter(target.values())))
     one = tree.row(target, 0)
-    each = TIMES * (recorded(logits, one, start, y) + tree.size([one])[1])
+    stored = recorded(logits, one, start, y)
+    closed = matching.fits(layers, start.shape[1:])
+    many = CACHED // (TIMES * stored) if closed else HELD // (TIMES * (stored + tree.size([one])[1]))
     found = []
-    for at in torch.arange(m).split(max(1, HELD // each)):
+    for at in torch.arange(m).split(max(1, many)):
         chunk = slice(int(at[0]), int(at[-1]) + 1)
 
         def tick(share: float, at: Tensor = at) -> None:
@@ -162,7 +165,7 @@ def descended(
 ) -> Batch:
     """As `inverted`, for clients that fit into memory at once; with `soft` the numbers of the labels are beside the
     samples as 'y'. `tick` gets the share of steps that are done."""
-    if layers is not None and matching.fits(layers, start.shape[1:]):
+    if matching.fits(layers, start.shape[1:]):
         slope = closed_slope(layers, model, target, y)
     else:
         slope = general_slope(logits, model, target, y)

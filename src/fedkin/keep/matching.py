@@ -15,13 +15,13 @@ The second derivative of the loss stands between the last two. ReLU and pools ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fedkin.core.tree import Model
-from fedkin.keep.passes import AvgPool, Conv, Flatten, Layer, Linear, MaxPool, ReLU, Weighted
+from fedkin.keep.passes import AvgPool, Conv, Flatten, Layer, Linear, MaxPool, ReLU, Weighted, swapped
 from fedkin.messages import Layers
 
 KINDS: dict[type[nn.Module], type[Layer]] = {
@@ -36,8 +36,10 @@ KINDS: dict[type[nn.Module], type[Layer]] = {
 AXES: dict[type[nn.Module], int] = {nn.MaxPool2d: 3, nn.AvgPool2d: 3, nn.Linear: 1, nn.Conv2d: 3}  # of a sample
 
 
-def fits(layers: Layers, shape: Sequence[int]) -> bool:
+def fits(layers: Layers | None, shape: Sequence[int]) -> TypeGuard[Layers]:
     """Whether the slopes of a network of these layers are known here. `shape` is that of one sample."""
+    if layers is None:
+        return False
     axes = len(shape)
     for _, layer in layers:
         kind = type(layer)
@@ -65,6 +67,7 @@ def slopes(layers: list[Layer], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     y: the samples' classes, or a share of each class for every sample.
     """  # (m, k, ...), (m, k, classes)
     seen: list[Any] = []
+    x = swapped(x)
     for layer in layers:
         x, kept = layer.forward(x)
         seen.append(kept)
@@ -82,7 +85,7 @@ def slopes(layers: list[Layer], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     a = through_softmax(p, t)
     for i in reversed(range(len(layers))):
         a = layers[i].back(seen[i], a, pulls[i])
-    return a, -t
+    return swapped(a), -t
 
 
 def through_softmax(p: Tensor, slope: Tensor) -> Tensor:

@@ -1,13 +1,13 @@
 """How values and slopes pass through the layers of a network, for m clients at once. `matching` makes four passes.
 
-Values are (m, k, ...): k samples of each of m clients. Inputs of a layer with weights are called A, the gradient of the
-loss by its outputs D, and G the target of D'A, the gradient of its weight.
+Vectors are (m, k, features): k samples of each of m clients. Images are (k, m, channels, height, width), because then
+the channels of all clients stand side by side. Inputs of a layer with weights are called A, the gradient of the loss by
+its outputs D, and G the target of D'A, the gradient of its weight.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +16,6 @@ from torch import Tensor
 
 Seen = Any  # what a layer's first pass leaves for the other passes
 Pulls = Any  # what a layer's own |D'A - G|^2 adds in the last two passes; None of a layer without weights
-Turned = tuple[Tensor, Tensor, Tensor]  # slopes by inputs, weight and bias
 ops: Any = torch.ops.aten
 
 
@@ -47,13 +46,18 @@ class Flatten(Layer):
     """nn.Flatten."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
-        return x.flatten(2), x.shape[2:]
+        return swapped(x).flatten(2), swapped(x).shape
 
     def along(self, seen: Seen, t: Tensor, pulls: Pulls) -> Tensor:
-        return t.flatten(2)
+        return swapped(t).flatten(2)
 
     def back(self, seen: Seen, d: Tensor, pulls: Pulls = None) -> Tensor:
-        return d.reshape(*d.shape[:2], *seen)
+        return swapped(d.reshape(seen))
+
+
+def swapped(x: Tensor) -> Tensor:
+    """Images with clients first, or samples first again; vectors stay as they are."""
+    return x if x.dim() == 3 else x.transpose(0, 1)
 
 
 class ReLU(Layer):
@@ -112,7 +116,7 @@ class AvgPool(Layer):
 
 
 def unplaned(planes: Tensor, like: Tensor) -> Tensor:
-    """Planes one after another as those of m clients, k samples and c channels, as many as `like` has."""
+    """Planes one after another as those of k samples, m clients and c channels, as many as `like` has."""
     return planes.reshape(*like.shape[:3], *planes.shape[1:])
 
 
@@ -167,13 +171,14 @@ class Linear(Weighted):
 
 
 class Conv(Weighted):
-    """nn.Conv2d."""
+    """nn.Conv2d: one convolution for all samples if clients share the weight, else one with a group for each client."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, Seen]:
+        x = x.contiguous()
         return self.convolved(x, self.weight, self.bias), x
 
     def pulls(self, seen: Tensor, d: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        _, found, total = self.turned(joined(d), joined(seen), self.target.flatten(0, 1), len(d), by_input=False)
+        _, found, total = self.turned(d, seen, self.target, by_input=False)
         gap = found.reshape_as(self.target).sub_(self.target).mul_(2)
         return d, gap, total.reshape_as(self.bias_target).sub_(self.bias_target).mul_(2)
 
@@ -183,36 +188,31 @@ class Conv(Weighted):
         return on_d if t is None else on_d.add_(self.convolved(t, self.weight))
 
     def back(self, seen: Tensor, d: Tensor, pulls: Pulls = None) -> Tensor:
-        m, weight = len(d), self.weight
+        weight = self.weight
         if pulls is not None:  # two sums over output channels are one over twice as many, and one convolution
             first, gap, _ = pulls
             d, weight = torch.cat([first, d], 2), torch.cat([gap, weight], 1)
-        elif self.shared:
-            return self.turned(d.flatten(0, 1), seen.flatten(0, 1), weight[0])[0].reshape(seen.shape)
-        return parted(self.turned(joined(d), joined(seen), weight.flatten(0, 1), m)[0], m)
+        return self.turned(d, seen, weight)[0].reshape(seen.shape)
 
     def convolved(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Each client's convolution: one for all samples if the weight is shared, else one with a group a client."""
-        conv, m = self.layer, len(x)
-        convolve: Any = partial(F.conv2d, stride=conv.stride, padding=conv.padding, dilation=conv.dilation)
-        if weight.stride(0) == 0:
-            out: Tensor = convolve(x.flatten(0, 1), weight[0], None if bias is None else bias[0])
-            return out.reshape(*x.shape[:2], *out.shape[1:])
-        return parted(convolve(joined(x), weight.flatten(0, 1), None if bias is None else bias.flatten(), groups=m), m)
+        conv, one = self.layer, weight.stride(0) == 0
+        how: Any = {"stride": conv.stride, "padding": conv.padding, "dilation": conv.dilation}
+        if one:
+            out = F.conv2d(x.flatten(0, 1), weight[0], None if bias is None else bias[0], **how)
+        else:
+            biases = None if bias is None else bias.flatten()
+            out = F.conv2d(x.flatten(1, 2), weight.flatten(0, 1), biases, **how, groups=len(weight))
+        return out.reshape(*x.shape[:2], -1, *out.shape[2:])
 
-    def turned(self, d: Tensor, x: Tensor, weight: Tensor, groups: int = 1, by_input: bool = True) -> Turned:
+    def turned(self, d: Tensor, x: Tensor, weight: Tensor, by_input: bool = True) -> tuple[Tensor, Tensor, Tensor]:
         """The slopes by the inputs, or those by weight and bias, of what has the slopes d by the outputs."""
         conv, wanted = self.layer, (by_input, not by_input, not by_input)
-        how = conv.stride, conv.padding, conv.dilation, False, (0, 0)
-        found: Turned = ops.convolution_backward(d, x, weight, (len(weight),), *how, groups, wanted)
+        how: Any = conv.stride, conv.padding, conv.dilation, False, (0, 0)
+        if by_input and weight.stride(0) == 0:
+            given: Any = d.flatten(0, 1), x.flatten(0, 1), weight[0], (weight.shape[1],)
+            groups = 1
+        else:
+            given = d.flatten(1, 2), x.flatten(1, 2), weight.flatten(0, 1), (weight.shape[1] * len(weight),)
+            groups = len(weight)
+        found: tuple[Tensor, Tensor, Tensor] = ops.convolution_backward(*given, *how, groups, wanted)
         return found
-
-
-def joined(x: Tensor) -> Tensor:
-    """The channels of all clients side by side."""  # (m, k, c, ...) -> (k, m c, ...)
-    return x.transpose(0, 1).flatten(1, 2)
-
-
-def parted(x: Tensor, m: int) -> Tensor:
-    """The inverse of `joined`."""
-    return x.reshape(len(x), m, -1, *x.shape[2:]).transpose(0, 1)
