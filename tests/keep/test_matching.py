@@ -106,6 +106,19 @@ def test_slopes_are_those_of_differentiating_twice(name: str, shared: bool, k: i
         torch.testing.assert_close(found[key], value, rtol=1e-9, atol=1e-13)
 
 
+@pytest.mark.parametrize("name", ["wide", "pools"])
+@pytest.mark.parametrize("own", ["weight", "bias", "0.", "3."])
+def test_clients_may_share_a_part_of_the_model(name: str, own: str) -> None:
+    network, models, targets, x, y = problem(name, True, 6)
+    models |= {key: value + 0.1 * noise(*value.shape, seed=5) for key, value in models.items() if own in key}
+    dummies = {"x": x.repeat(M, *(1,) * x.dim())}
+    with torch.no_grad():
+        found = closed_slope(layers_of(network), models, targets, y)(dummies)["x"]
+        copies = tree.mapped(lambda value: value.contiguous(), models)
+        wanted = general_slope(network.logits, copies, targets, y)(dummies)["x"]
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-13)
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_slopes_by_central_differences(name: str) -> None:
     """J itself, at samples and labels that are moved a little, shares none of the closed form's arithmetic."""

@@ -195,9 +195,9 @@ class Conv(Weighted):
         return self.turned(d, seen, weight)[0].reshape(seen.shape)
 
     def convolved(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        conv, one = self.layer, weight.stride(0) == 0
+        conv = self.layer
         how: Any = {"stride": conv.stride, "padding": conv.padding, "dilation": conv.dilation}
-        if one:
+        if all(value.stride(0) == 0 for value in (weight, bias) if value is not None):
             out = F.conv2d(x.flatten(0, 1), weight[0], None if bias is None else bias[0], **how)
         else:
             biases = None if bias is None else bias.flatten()
