@@ -34,7 +34,7 @@ METHODS = [
     Mutation("slope-without-loss", "a = through_softmax(p, t)", "a = 0 * through_softmax(p, t)", MATCHING),
     Mutation("slope-without-softmax", "slope - (p * slope).sum(-1, keepdim=True)", "slope", MATCHING),
     Mutation("slope-of-sum-not-mean", "t = t / k", "t = t / 1", MATCHING),
-    Mutation("slope-by-labels-reversed", "return a, -t", "return a, t", MATCHING),
+    Mutation("slope-by-labels-reversed", "return swapped(a), -t", "return swapped(a), t", MATCHING),
     Mutation("slope-through-closed-relu", "ops.threshold_backward(d, seen, 0)", "d", MATCHING),
     Mutation("slope-of-filters-not-along", "on_d.add_(self.convolved(t, self.weight))", "on_d", MATCHING),
     Mutation(
