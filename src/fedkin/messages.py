@@ -6,12 +6,12 @@ its first row belongs to the first client, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
@@ -20,6 +20,7 @@ __all__ = [
     "NEIGHBOUR",
     "Batch",
     "Kin",
+    "Layers",
     "Message",
     "Model",
     "Objective",
@@ -36,6 +37,7 @@ NEIGHBOUR = 1e-3  # the weight from which another client counts as a neighbour
 
 Slot = dict[str, Any]  # what a part remembers: nested dictionaries of tensors, so that a checkpoint can hold it exactly
 
+Layers = Sequence[tuple[str, nn.Module]]  # the layers of a network that is a sequence: each one's name, and its kind
 
 Tell = Callable[[str, float, float], None]  # (what is being done, how much of it is done, of how much)
 
@@ -61,6 +63,7 @@ class Task:
         None  # (n,) bool: who is irrelevant, only in a method that needs to know (`Needs.truth`)
     )
     seed: int = 0  # the seed of selection, keep and batches
+    layers: Layers | None = None  # those of `logits`, if the network is a sequence of common layers
     tell: Tell = nobody  # whom a part tells how far it is whose work may take seconds; it may be told often
 
 

@@ -271,6 +271,7 @@ def task_of(federation: Federation, network: Network, rounds: int, seed: int) ->
         federation.classes,
         network.differentiable(federation.shape),
         seed=seed,
+        layers=network.layers,
     )
 
 
