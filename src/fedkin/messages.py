@@ -139,7 +139,7 @@ class Kin:
         weights, nearest = {}, {}
         for component, value in self.weights.items():
             weights[component], at = value.topk(min(k, value.shape[1]), dim=1)
-            nearest[component] = self.nearest[component].gather(1, at) if self.nearest else self.sources[at]
+            nearest[component] = self.nearest[component].gather(1, at) if self.nearest else self.sources[at.cpu()]
         return Kin(self.ids, self.sources, weights, self.numbers, nearest)
 
 

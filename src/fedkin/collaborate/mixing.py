@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import torch
@@ -33,7 +33,7 @@ Granularity = Annotated[
 class Weights:
     """The weight of every source in the mixture of every client, and numbers about them for the record."""
 
-    of: dict[str, Tensor | Nearest]  # component -> (m, s), or the largest of each row; rows sum to one
+    of: Mapping[str, Tensor | Nearest]  # component -> (m, s), or the largest of each row; rows sum to one
     numbers: dict[str, float] = field(default_factory=dict)
 
 
@@ -132,12 +132,9 @@ class Mixing(Collaborate):
         compared, start = models, origin
         if self.sketch is not None:
             compared, start = sketched(models, origin, self.granular(), self.sketch, seed)
-        found = self.similarities(compared, kept.double() * finite, sizes, start)
-        dropped = [value.dropped for value in found.of.values() if isinstance(value, Nearest)]
-        numbers = {"dropped_weight": float(torch.stack(dropped).mean())} if dropped else {}
-        return models, finite, Weights(found.of, found.numbers | numbers)
+        return models, finite, self.similarities(compared, kept.double() * finite, sizes, start)
 
-    def blend(self, weights: dict[str, Tensor | Nearest], models: Model, current: Model, finite: Tensor) -> Model:
+    def blend(self, weights: Mapping[str, Tensor | Nearest], models: Model, current: Model, finite: Tensor) -> Model:
         """The mixtures of the models with these weights. A client whose current model is not finite keeps that one."""
         mixed = blended(weights, models, components(models, self.granular()))
         if finite.all():
@@ -157,8 +154,10 @@ class Mixing(Collaborate):
         at = torch.searchsorted(sources, ids)
         weights = found.of if len(ids) == len(sources) else {name: value[at] for name, value in found.of.items()}
         mixed = self.blend(weights, models, current, finite[at])
-        numbers = found.numbers if finite.all() else {}  # zeros stand for broken models, and numbers would be of zeros
-        return Sent(ids, own={"model": mixed}, kin=kin(ids, sources, weights, numbers)), slot
+        learned = kin(ids, sources, weights, found.numbers)
+        if not finite.all():  # zeros stand for broken models, and numbers would be of zeros
+            learned = replace(learned, numbers={})
+        return Sent(ids, own={"model": mixed}, kin=learned), slot
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         return slot | {"kept": slot["kept"].index_copy(0, reply.ids, kept.double())}
@@ -244,7 +243,7 @@ def normalised(scores: Tensor, mine: Tensor, kept: Tensor) -> Tensor:
     return torch.where(total > 0, counted / total.clamp(min=torch.finfo(total.dtype).tiny), mine.to(scores.dtype))
 
 
-def blended(weights: dict[str, Tensor | Nearest], sources: Model, groups: dict[str, list[str]]) -> Model:
+def blended(weights: Mapping[str, Tensor | Nearest], sources: Model, groups: dict[str, list[str]]) -> Model:
     """The mixture of the sources for each client, component by component."""  # (s, ...) -> (m, ...)
     found: Model = {}
     for component, names in groups.items():
@@ -266,8 +265,10 @@ def product(share: Tensor, flat: Tensor) -> Tensor:
     return out
 
 
-def kin(ids: Tensor, sources: Tensor, weights: dict[str, Tensor | Nearest], numbers: dict[str, float]) -> Kin:
-    """Who learns from whom, by these weights."""
+def kin(ids: Tensor, sources: Tensor, weights: Mapping[str, Tensor | Nearest], numbers: dict[str, float]) -> Kin:
+    """Who learns from whom by these weights; where not all are mixed, also the mean weight of what was dropped."""
     few = {name: value for name, value in weights.items() if isinstance(value, Nearest)}
-    shares = {name: value.weights if isinstance(value, Nearest) else value for name, value in weights.items()}
-    return Kin(ids, sources, shares, numbers, {name: sources[value.at] for name, value in few.items()})
+    dropped = {"dropped_weight": float(torch.stack([value.dropped for value in few.values()]).mean())} if few else {}
+    shares = {name: value.weights.cpu() if isinstance(value, Nearest) else value for name, value in weights.items()}
+    at = {name: sources[value.at.cpu()] for name, value in few.items()}
+    return Kin(ids, sources, shares, numbers | dropped, at)
