@@ -92,11 +92,12 @@ class Mixing(Collaborate):
 
         weigh: gives the weights of some clients, (r, m), by their rows of `of` and by a mask of their own places there.
         """
+        rows = weighed_rows(of, weigh)
         if self.neighbours is not None:
             k = min(self.neighbours, of.m)
-            return Nearest.joined([nearest(*weighed, k) for weighed in weighed_rows(of, weigh)])
+            return Nearest.joined(((at, nearest(weights, mine, k)) for at, weights, mine in rows), of.squares, k)
         assert of.held is not None
-        for at, (weights, _) in zip(of.blocks(), weighed_rows(of, weigh), strict=True):
+        for at, weights, _ in rows:
             of.held[at] = weights  # a second matrix would be as large
         return of.held
 
@@ -225,13 +226,13 @@ def sketched(
     return found, None if origin is None else start
 
 
-def weighed_rows(of: Pairs, weigh: Callable[[Tensor, Tensor], Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+def weighed_rows(of: Pairs, weigh: Callable[[Tensor, Tensor], Tensor]) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """The weights of all clients in blocks of rows, and a mask of the clients' own places in each."""
     for at in of.blocks():
         similar = of.rows(at)  # (r, m)
         mine = torch.zeros_like(similar, dtype=torch.bool)
         mine.diagonal(at.start).fill_(True)
-        yield weigh(similar, mine), mine
+        yield at, weigh(similar, mine), mine
 
 
 def normalised(scores: Tensor, mine: Tensor, kept: Tensor) -> Tensor:

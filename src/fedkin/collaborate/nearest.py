@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -23,10 +23,18 @@ class Nearest:
         return Nearest(self.at[rows], self.weights[rows], self.dropped[rows])
 
     @staticmethod
-    def joined(parts: Sequence[Nearest]) -> Nearest:
-        """Those of the clients of all these parts, in order."""
-        every = [(part.at, part.weights, part.dropped) for part in parts]
-        return Nearest(*(torch.cat(columns) for columns in zip(*every, strict=True)))
+    def joined(parts: Iterable[tuple[slice, Nearest]], like: Tensor, k: int) -> Nearest:
+        """Those of as many clients as `like` has rows, which come in parts.
+
+        All memory is taken before the first part is made: small pieces kept between large temporaries would hold the
+        memory of these as well.
+        """
+        m = len(like)
+        at, weights = like.new_empty(m, k, dtype=torch.int64), like.new_empty(m, k)
+        found = Nearest(at, weights, like.new_empty(m))
+        for rows, part in parts:
+            found.at[rows], found.weights[rows], found.dropped[rows] = part.at, part.weights, part.dropped
+        return found
 
     def whole(self, sources: int) -> Tensor:
         """The weights of all sources, most of them zero."""  # (m, s)

@@ -166,21 +166,30 @@ def quantile(of: Pairs, level: float) -> float:
         centre = level * (len(sample) - 1)
         low = sample[floor(centre - margin)] if centre >= margin else -torch.inf
         high = sample[floor(centre + margin) + 1] if centre + margin < len(sample) - 1 else torch.inf
-        below, between, times = 0, [], []
-        for at in of.blocks():
-            block = of.rows(at)
-            below += int((block < low).sum())
-            values, counts = block[(block >= low) & (block <= high)].unique(return_counts=True)
-            between.append(values)
-            times.append(counts)
-        values, order = torch.cat(between).sort()
-        ends = below + torch.cat(times)[order].cumsum(0)  # (v,) how many numbers are at most so large
+        below, values, ends = between(of, low, high)
         if below <= first and len(ends) and last < int(ends[-1]):
             break
         margin *= 8
     a, b = (float(values[torch.searchsorted(ends, rank, right=True)]) for rank in (first, last))
     t = place - first
     return a + (b - a) * t if t < 0.5 else b - (b - a) * (1 - t)
+
+
+def between(of: Pairs, low: Tensor | float, high: Tensor | float) -> tuple[int, Tensor, Tensor]:
+    """How many pairs have a number below `low`; which different numbers there are from there to `high`, sorted; and
+    for each how many pairs have at most this number."""
+    below, used = 0, 0
+    found = of.squares.new_empty(2, BLOCK, dtype=torch.float64)  # numbers, and how many pairs have each
+    for at in of.blocks():
+        block = of.rows(at)
+        below += int((block < low).sum())
+        values, counts = block[(block >= low) & (block <= high)].unique(return_counts=True)
+        while used + len(values) > found.shape[1]:
+            found = torch.cat([found, torch.empty_like(found)], 1)  # as in `Nearest.joined`, no small pieces are kept
+        found[0, used : used + len(values)], found[1, used : used + len(values)] = values, counts
+        used += len(values)
+    values, order = found[0, :used].sort()
+    return below, values, below + found[1, :used][order].cumsum(0)
 
 
 def sketches(stacks: Sequence[Model], names: Sequence[str], k: int, gen: torch.Generator) -> list[Tensor]:
