@@ -67,10 +67,16 @@ class Recorder(Callback):
         self.lengths = dict(lengths)
 
 
+WHOLE = 1_000_000  # weights of a component up to which all are written
+NEAREST = 20  # weights of a client that are written where there are more
+
+
 def kin_tensors(kin: Kin) -> dict[str, Any]:
-    """Return who learned from whom as the tensors of a file."""
+    """Return who learned from whom as the tensors of a file: all weights or, of many clients, the largest of each."""
+    kin = kin.whole() if len(kin.ids) * len(kin.sources) <= WHOLE else kin.largest(NEAREST)
     weights = {f"weights/{component}": value.float() for component, value in kin.weights.items()}
-    return weights | {"ids": kin.ids, "sources": kin.sources}
+    nearest = {f"nearest/{component}": value.int() for component, value in kin.nearest.items()}
+    return weights | nearest | {"ids": kin.ids, "sources": kin.sources}
 
 
 def line(

@@ -148,11 +148,17 @@ class Run(Measures):
         return statistics.participation(self.n, self.selected, self.kept)
 
     def kin(self) -> dict[int, Kin]:
-        """Return who learned from whom, by round. It may be large, so it is read anew each time."""
-        found, start = {}, "weights/"
+        """Return who learned from whom, by round. It may be large, so it is read anew each time.
+
+        Of many clients only the largest weights of each were written; then `Kin.nearest` says whose they are.
+        """
+        found = {}
         for round, tensors in self.files.pictures("kin").items():
-            weights = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
-            found[round] = Kin(tensors["ids"], tensors["sources"], weights)
+            weights, nearest = (
+                {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+                for start in ("weights/", "nearest/")
+            )
+            found[round] = Kin(tensors["ids"], tensors["sources"], weights, nearest=nearest)
         return found
 
     @cached_property
