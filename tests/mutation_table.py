@@ -209,6 +209,13 @@ RUNS = [
         "comparison/test_budgets.py",
     ),
     Mutation("data-of-the-run-before", " or experiment.data != self.data", "", "comparison -k data"),
+    Mutation("scored-once", "min(task.rounds // POINTS, round(8", "min(task.rounds, round(8", "runs/test_cadence.py"),
+    Mutation(
+        "cadence-changed-on-the-way",
+        'experiment.evaluate_every or then.get("evaluate_every")',
+        "experiment.evaluate_every",
+        "runs -k cadence",
+    ),
     Mutation(
         "cadence-of-its-own", "experiment.evaluate_every or every", "setup.evaluate_every", "comparison -k cadence"
     ),

@@ -144,7 +144,7 @@ class RunOptions(PlayOptions, DataOptions):
         None
     )
     evaluate_every: Annotated[
-        int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
+        int | None, option("Score every so many rounds. [12 rounds at least; more within an eighth of the time]")
     ] = None
     goals: Annotated[
         list[str] | None,
