@@ -111,8 +111,9 @@ ENGINES = [
     ),
     Mutation(
         "recv-after-training",
-        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s"): trainers = everyone if '
-        'method.trains == "everyone" else ids uploads = ids if collaborate.gives.replies else ids[:0] '
+        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s", "training steps"): '
+        'trainers = everyone if method.trains == "everyone" else ids '
+        "uploads = ids if collaborate.gives.replies else ids[:0] "
         "trained = engine.train_together if train.pools else engine.train "
         "reply = trained(train, sent, trainers, r, uploads, method.needs.reports)",
         "trainers = everyone if method.trains == 'everyone' else ids\n"
@@ -209,13 +210,6 @@ RUNS = [
         "comparison/test_budgets.py",
     ),
     Mutation("data-of-the-run-before", " or experiment.data != self.data", "", "comparison -k data"),
-    Mutation("scored-once", "min(task.rounds // POINTS, round(8", "min(task.rounds, round(8", "runs/test_cadence.py"),
-    Mutation(
-        "cadence-changed-on-the-way",
-        'experiment.evaluate_every or then.get("evaluate_every")',
-        "experiment.evaluate_every",
-        "runs -k cadence",
-    ),
     Mutation(
         "cadence-of-its-own", "experiment.evaluate_every or every", "setup.evaluate_every", "comparison -k cadence"
     ),

@@ -13,7 +13,7 @@ from fedkin.runs.setup import set_up
 
 
 def dear(federate, rounds: int) -> fk.Experiment:
-    """An experiment whose scoring costs far more than its training: it looks at 6,000 samples, and one client trains."""
+    """An experiment whose scoring costs much: 6,000 samples are looked at, and one client trains."""
     fed = federate((4, 5, 6), test=2000)
     return fk.Experiment(fk.methods.fedavg(count=1, steps=1), fed, "dnn:100", rounds, threads=1)
 

@@ -19,6 +19,8 @@ from fedkin.runs.diagnostics import mean_loss
 from fedkin.runs.files import Damaged
 from fedkin.runs.folder import KEPT, PICTURES, ROUNDS, SELECTED, RunFolder, round_of, values_file
 
+SNAPSHOTS = 100  # rounds of which pictures are kept
+
 
 @dataclass
 class Recorder(Callback):
@@ -65,6 +67,12 @@ class Recorder(Callback):
             if round_of(path) > round:
                 path.unlink()
         self.lengths = dict(lengths)
+
+
+def pictured(round: int, rounds: int, every: int) -> bool:
+    """Whether the pictures of this scored round are kept: of at most 100 rounds, the last one included."""
+    apart = every * -(-rounds // (every * (SNAPSHOTS - 1)))
+    return round % apart == 0 or round == rounds
 
 
 def kin_tensors(kin: Kin) -> dict[str, Any]:
