@@ -19,7 +19,7 @@ from fedkin.collaborate import Mean
 from fedkin.engines import Stacked
 from fedkin.engines.batching import Batching
 from fedkin.keep import Everyone
-from fedkin.runs import profile, session
+from fedkin.runs import files, profile, session
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.profile import ROWS, Profile, TimedBatching
 from fedkin.select import Uniform
@@ -45,7 +45,7 @@ PLACES: dict[str, tuple[Any, str, dict[str, int]]] = {  # what is slowed down, a
     "keep": (Everyone, "__call__", {"keep": 4}),
     "score": (Stacked, "score_one", {"scoring": 2}),
     "diagnostics": (session.diagnostics, "asked", {"scoring": 2}),
-    "files": (RunFolder, "append", {"record": 3 * 4 + 2 * 2 * 6}),  # six metrics of two kinds in two scored rounds
+    "files": (files, "write_whole", {"record": 3 * 4 + 2 * 2 * 6}),  # six metrics of two kinds in two scored rounds
     "history": (session.History, "recorded", {"record": 4}),
     "callback": (fk.Callback, "recorded", {"record": 4}),
     "checkpoint": (session, "save_checkpoint", {"checkpoints": 1}),

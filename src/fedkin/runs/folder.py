@@ -27,6 +27,7 @@ back to the same round.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -202,9 +203,9 @@ class RunFolder:
     def write_profile(self, value: dict[str, Any]) -> None:
         files.write_json(self.path / "profile.json", value)
 
-    def append(self, name: str, content: bytes) -> None:
-        with open(self.path / name, "ab") as file:
-            file.write(content)
+    def opened(self, name: str) -> int:
+        """Open one of the files that grow with every round, and return the system's handle of it."""
+        return os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 
     def draw(self, kind: str, round: int, tensors: dict[str, Tensor]) -> None:
         """Store tensors of one of `PICTURES` for a round."""
