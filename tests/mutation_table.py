@@ -111,8 +111,9 @@ ENGINES = [
     ),
     Mutation(
         "recv-after-training",
-        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s"): trainers = everyone if '
-        'method.trains == "everyone" else ids uploads = ids if collaborate.gives.replies else ids[:0] '
+        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s", "training steps"): '
+        'trainers = everyone if method.trains == "everyone" else ids '
+        "uploads = ids if collaborate.gives.replies else ids[:0] "
         "trained = engine.train_together if train.pools else engine.train "
         "reply = trained(train, sent, trainers, r, uploads, method.needs.reports)",
         "trainers = everyone if method.trains == 'everyone' else ids\n"

@@ -180,4 +180,19 @@ TUNING = [
     Mutation("budgets-alike", "len(set(budgets.values())) == 1", "budgets", "comparison/test_tuned.py"),
 ]
 
-ABOVE_RUNS = [*COMPARISONS, *VERDICTS, *PRESETS, *ANSWERS, *DEPLOY, *TUNING]
+RUNS = [  # how often a run is scored, and where its time goes
+    Mutation(
+        "batches-in-training", "self.watch.move(self.batch_seconds(), TRAINING, BATCHES)", "", "runs/test_profile.py"
+    ),
+    Mutation("seconds-charged-twice", "self.seconds[before] -= seconds", "", "runs/test_profile.py"),
+    Mutation("pause-of-the-inner-row", "self.switch(outer)", "pass", "runs/test_profile.py"),
+    Mutation("scored-once", "min(task.rounds // POINTS, round(8", "min(task.rounds, round(8", "runs/test_cadence.py"),
+    Mutation(
+        "cadence-changed-on-the-way",
+        'experiment.evaluate_every or then.get("evaluate_every")',
+        "experiment.evaluate_every",
+        "runs -k cadence",
+    ),
+]
+
+ABOVE_RUNS = [*COMPARISONS, *VERDICTS, *PRESETS, *ANSWERS, *DEPLOY, *TUNING, *RUNS]

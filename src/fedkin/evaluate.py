@@ -17,6 +17,7 @@ from fedkin.round import State
 
 KINDS = ("post", "global", "recv", "test")  # of accuracy: of which model on whose samples; docs/decisions/0002
 
+POINTS = 12  # rounds of a run that are scored by default, at least
 BLOCK = 512  # clients whose personal models are held at once while they are scored, ...
 HELD = 2**30  # ... as far as these models take no more bytes
 
@@ -45,11 +46,12 @@ def wanted_kinds(method: Method, asked: Collection[str] | None, common: bool) ->
 def cadence(
     method: Method, task: Task, kinds: Collection[str], chunk: int, test_sizes: Tensor, common: Tensor | None
 ) -> int:
-    """Return every how many rounds to score, so that scoring costs about an eighth of the run.
+    """Return every how many rounds to score: at least `POINTS` times a run, so that its curves show a course, and more
+    often as long as scoring costs about an eighth of the run.
 
-    The cost is counted in work, not in time, so that the choice is the same on every machine. The unit is one scored
-    sample: a trained sample costs three, and a step of a chunk has a fixed cost that only small models feel (measured:
-    about 2,000 for 610 parameters).
+    The last round is scored in any case. The cost is counted in work, not in time, so that the choice is the same on
+    every machine. The unit is one scored sample: a trained sample costs three, and a step of a chunk has a fixed cost
+    that only small models feel (measured: about 2,000 for 610 parameters).
     """
     train, sizes = method.train, task.sizes.numpy()
     fixed = 1.2e6 / tree.size([task.model])[0]
@@ -64,7 +66,7 @@ def cadence(
     work = looks * float(test_sizes.sum())
     work += training(task.n) if method.finetunes and "post" in kinds else 0.0
     work += len(common) if common is not None and "test" in kinds else 0.0
-    return max(1, min(task.rounds, round(8 * work / training(share * task.n))))
+    return max(1, min(task.rounds // POINTS, round(8 * work / training(share * task.n))))
 
 
 def splits_scored(engine: Engine) -> dict[str, Split]:

@@ -45,6 +45,7 @@ class Log:
     dropped: list[int] = field(default_factory=list)  # clients whose training or upload was not finite
     traffic: Traffic = field(default_factory=Traffic)
     seconds: dict[str, float] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)  # the same seconds by the rows of a profile
     sent: Sent | None = None
     reply: Reply | None = None  # without the dropped uploads
 
@@ -64,8 +65,10 @@ class Log:
         return float(self.weights.nansum())
 
     @contextmanager
-    def timed(self, what: str) -> Iterator[None]:
-        """Add the seconds that the block takes to `seconds[what]`."""
+    def timed(self, what: str, row: str) -> Iterator[None]:
+        """Add the seconds that the block takes to `seconds[what]`, and to this row of a profile."""
         start = perf_counter()
         yield
-        self.seconds[what] = self.seconds.get(what, 0.0) + perf_counter() - start
+        took = perf_counter() - start
+        self.seconds[what] = self.seconds.get(what, 0.0) + took
+        self.spent[row] = self.spent.get(row, 0.0) + took

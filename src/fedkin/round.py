@@ -69,27 +69,31 @@ def play(method: Method, task: Task, engine: Engine, state: State, watcher: Watc
     r, seed, log = state.round + 1, task.seed, Log(state.round + 1)
     everyone = torch.arange(task.n)
 
-    with log.timed("mix_s"):
+    with log.timed("mix_s", "selection"):
         ids, sel = select(state.select, task, r, generator(seed, "select", r))
+    with log.timed("mix_s", "mixing"):
         receivers = everyone if method.receives == "everyone" else ids
         current = engine.current(receivers, train.shared) if method.needs.current else None
         sent, col = collaborate.send(state.collaborate, task, receivers, current)
     if watcher is not None:
         watcher.sent(state, sent)
-    with log.timed("train_s"):
+    with log.timed("train_s", "training steps"):
         trainers = everyone if method.trains == "everyone" else ids
         uploads = ids if collaborate.gives.replies else ids[:0]
         trained = engine.train_together if train.pools else engine.train
         reply = trained(train, sent, trainers, r, uploads, method.needs.reports)
-    with log.timed("mix_s"):
+    kp, weights = state.keep, torch.full((len(ids),), torch.nan)
+    with log.timed("mix_s", "keep"):
         reply, log.dropped = without_broken(reply)
-        kp, weights = state.keep, torch.full((len(ids),), torch.nan)
         if len(reply.ids):
             kept, kp = keep(kp, task, sent, reply, r, generator(seed, "keep", r))
+    if len(reply.ids):
+        with log.timed("mix_s", "mixing"):
             col = collaborate.receive(col, task, sent, reply, kept)
+        with log.timed("mix_s", "selection"):
             after = collaborate.model(col)
             sel = select.observe(sel, task, sent, reply, kept, after, generator(seed, "observe", r))
-            weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
+        weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
 
     log.selected, log.weights, log.sent, log.reply = ids, weights, sent, reply
     if not train.pools:  # there the samples are sent, once, before round 1

@@ -24,7 +24,7 @@ GROUPS = {  # of --help, with the options in each
     "heterogeneity gradient_norm",
     "Search": "space trials grid prune average search_seed",
     "Where and how": "out resume jobs engine threads chunk device save export export_clients export_pairs track watch "
-    "as_json",
+    "profile as_json",
 }
 
 
@@ -124,6 +124,10 @@ class PlayOptions:
         list[str] | None, option("Write each method against each other one to this file: .csv, .tex or .md.")
     ] = None
     watch: Annotated[bool, option("Show the runs on a local page while they are played.", "--watch")] = False
+    profile: Annotated[
+        bool,
+        option("Print where the time went of the run, or of the first one of several: a table that sums to the whole."),
+    ] = False
     as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
         False
     )
@@ -144,7 +148,7 @@ class RunOptions(PlayOptions, DataOptions):
         None
     )
     evaluate_every: Annotated[
-        int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
+        int | None, option("Score every so many rounds. [12 rounds at least; more within an eighth of the time]")
     ] = None
     goals: Annotated[
         list[str] | None,

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated
 
 import typer
@@ -144,14 +145,15 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
     if options.resume and options.out is None:
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
     check_outputs(options)
-    loaded = Loaded()
+    loaded, began = Loaded(), perf_counter()
     with alive(PREPARING):
         repeated, targets = {"splits": splits, "data_seeds": data_seeds}, options.goals or ()
         plan = plan_for(
             experiments, seeds, folder, loaded, options.resume, jobs, **repeated, tuned=tuned, targets=targets
         )
+    prepared = perf_counter() - began
     print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
-    carry(plan, loaded, options)
+    carry(plan, loaded, options, prepared)
 
 
 def resume_folder(folder: Path, options: RunOptions) -> None:
@@ -175,9 +177,10 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
     carry(replace(stored, runs=runs, jobs=jobs, targets=targets), Loaded(), options)
 
 
-def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
-    """Carry a plan out with a progress display, and show what came out."""
+def carry(plan: Plan, loaded: Loaded, options: PlayOptions, prepared: float = 0.0) -> None:
+    """Carry a plan out with a progress display, and show what came out. `prepared`: the seconds of loading the data."""
     screen = Console(stderr=True)
+    plan, profiled = profiling(plan) if options.profile else (plan, None)
     trackers = trackers_for(options.track, plan.folder.path)
     wanted = [table_paths(texts) for texts in (options.export, options.export_clients, options.export_pairs)]
     go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
@@ -203,6 +206,17 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
         page = show(found, options.as_json, screen)
         end_page(f"This page no longer changes; {f'the report is {page}' if page else 'its run is over'}.")
         write_tables(found, wanted, screen)
+    if profiled is not None and (profile := profiled.run.profile) is not None:
+        where = screen if options.as_json else Console()
+        where.print(f"\n{profiled.name}\n{profile.since(prepared)}", highlight=False, markup=False, soft_wrap=True)
+
+
+def profiling(plan: Plan) -> tuple[Plan, Planned]:
+    """Return the plan with its first run that is not done asked where its time goes, and that run."""
+    at = next((i for i, one in enumerate(plan.runs) if not one.done), None)
+    require(at is not None, "All runs are done, so there is no time to profile; leave --profile out.")
+    one = replace(plan.runs[at or 0], profile=True)
+    return replace(plan, runs=[one if i == at else other for i, other in enumerate(plan.runs)]), one
 
 
 def check_outputs(options: PlayOptions) -> None:

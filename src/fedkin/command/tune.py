@@ -80,7 +80,9 @@ class TuneOptions(DataOptions):
     data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
     model: Annotated[str | None, option("mlr, dnn:100, lenet, ..., or package.module:Class. [mlr]")] = None
     engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another).")] = None
-    evaluate_every: Annotated[int | None, option("Score every so many rounds. [by the size of the work]")] = None
+    evaluate_every: Annotated[
+        int | None, option("Score every so many rounds. [12 rounds at least; more within an eighth of the time]")
+    ] = None
     metric: Annotated[
         str | None,
         option("What decides: accuracy, balanced_accuracy, auc, f1, ...; for numbers r2, rmse. [accuracy, or r2]"),

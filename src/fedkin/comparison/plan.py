@@ -31,6 +31,7 @@ class Planned:
     experiment: Experiment
     folder: RunFolder
     label: str | None = None  # what a progress display calls the run, if not by its method and seed
+    profile: bool = False  # whether the run is to say where its time goes
 
     @property
     def run(self) -> Run:

@@ -45,6 +45,7 @@ def play_in_sequence(
             callbacks=[] if callback is None else [callback],
             warn=warn,
             federation=loaded(one.experiment),
+            profile=one.profile,
         )
         if not result.finished:
             return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -35,6 +36,11 @@ class Pass:
     count: np.ndarray  # (K, m) how many of these rows are real
     dropout: list[np.ndarray]  # random streams, (m,) uint64; one, or one for each batch of a step
     picks: np.ndarray  # random streams, (m,) uint64
+
+    @cached_property
+    def full(self) -> bool:
+        """Whether all rows of all batches are real."""
+        return bool((self.count == self.rows.shape[2]).all())
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ class Batching:
         rows, count = work.rows[number, live], work.count[number, live]  # (m, width), (m,)
         width = rows.shape[1]
         result: Batch = {"x": picked(self.x, rows), "y": picked(self.y, rows)}
-        if (count < width).any() or self.class_weights is not None:
+        if self.class_weights is not None or (not work.full and (count < width).any()):
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
         if self.class_weights is not None:
             result["weight"] *= self.class_weights[work.ids[live].to(self.device)].gather(1, result["y"])

@@ -159,6 +159,12 @@ def checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
+def write_whole(handle: int, content: bytes) -> None:
+    """Write all of this to an open file; the system may take it in pieces."""
+    while content:
+        content = content[os.write(handle, content) :]
+
+
 def settle(handle: int) -> None:
     os.fsync(handle)
 

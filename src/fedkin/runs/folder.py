@@ -16,6 +16,7 @@ The folder of a run (`RunFolder`):
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
     predictions.safetensors  what the final models say of the test samples: rows, client, y, post, global; not if large
     summary.json         written when the run is done
+    profile.json         where the time went when the run was last played, if that was asked for
     tracked-<name>.json  which run of a tracker this one is, and the last round it was told of
     .lock                empty; held while somebody is at work in the folder
 
@@ -26,6 +27,7 @@ back to the same round.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,6 +114,11 @@ class RunFolder:
         with open(self.path / ROUNDS) as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
+    def profile(self) -> dict[str, Any] | None:
+        """Return where the time of the run went; None where nobody asked for it."""
+        path = self.path / "profile.json"
+        return dict(files.read_json(path)) if path.exists() else None
+
     def tracked(self, tracker: str) -> dict[str, Any]:
         """Return what a tracker has noted of the run; empty where it has noted nothing."""
         path = self.path / tracked_file(tracker)
@@ -193,9 +200,12 @@ class RunFolder:
         beside.write_text(json.dumps(value))
         beside.replace(self.path / tracked_file(tracker))
 
-    def append(self, name: str, content: bytes) -> None:
-        with open(self.path / name, "ab") as file:
-            file.write(content)
+    def write_profile(self, value: dict[str, Any]) -> None:
+        files.write_json(self.path / "profile.json", value)
+
+    def opened(self, name: str) -> int:
+        """Open one of the files that grow with every round, and return the system's handle of it."""
+        return os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 
     def draw(self, kind: str, round: int, tensors: dict[str, Tensor]) -> None:
         """Store tensors of one of `PICTURES` for a round."""

@@ -16,6 +16,7 @@ from fedkin.messages import Kin
 from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
 from fedkin.runs.measures import Measures
+from fedkin.runs.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,6 +171,12 @@ class Run(Measures):
     def marks(self, part: str, name: str) -> dict[int, np.ndarray]:
         """Return what one part thought of every client by round: ("select", "score") of AdaFL's attention."""
         return {r: found[f"{part}/{name}"] for r, found in self.all_marks.items() if f"{part}/{name}" in found}
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """Where the run's time went when it was last played; None where that was not asked for."""
+        stored = self.files.profile() if self.folder is not None else None
+        return None if stored is None else Profile.from_json(stored)
 
     # answers
 

@@ -34,15 +34,15 @@ from fedkin.runs.facts import about_clients, resolved
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History, averaged_apart
 from fedkin.runs.imbalance import one_sided
+from fedkin.runs.profile import DATA, NETWORK, Stopwatch
 from fedkin.runs.pulse import Pulse
-from fedkin.runs.recorder import Recorder, in_order, line
+from fedkin.runs.recorder import Recorder, in_order, line, pictured
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
 
 CHECKPOINT_SECONDS = 20.0
 PREDICTED = 2_000_000  # numbers up to which the predictions for the test samples are kept
-SNAPSHOTS = 100  # rounds of which pictures are kept
 STORED = 4_000_000  # numbers up to which fine-tuned models are stored when a run ends
 
 
@@ -55,13 +55,16 @@ def run(
     warn: Callable[[str], None] = print,
     federation: Federation | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    profile: bool = False,
 ) -> Run:
     """Play an experiment to the end and return the run.
 
     With a folder, the run is recorded there; `resume=True` goes on with the run in that folder exactly where it
     stopped. `callbacks` are told of every round. `warn` gets sentences that a user should read. `federation` saves
-    loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`.
+    loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`. With `profile` the
+    run says where its time went (`Run.profile`).
     """
+    watch = Stopwatch(NETWORK)
     require(isinstance(experiment, Experiment), f"fk.run takes an Experiment, not {type(experiment).__name__}.")
     told = all(isinstance(callback, Callback) for callback in callbacks)
     require(told, "A callback is an object of a class derived from fk.Callback.")
@@ -73,10 +76,10 @@ def run(
     elif place is not None:
         require(not place.begun, f"{place.path} holds a run already; choose another folder, or resume it.")
     if federation is None:
-        federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
-    for name in federation.left_out:
-        warn(f"Client {name} has no samples and is left out.")
-    for sentence in federation.notes:
+        with watch.timed(DATA):
+            federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
+    gone = [f"Client {name} has no samples and is left out." for name in federation.left_out]
+    for sentence in [*gone, *federation.notes]:
         warn(sentence)
     setup = set_up(asked, federation)
     about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
@@ -89,12 +92,13 @@ def run(
     if federation.task == "classify":
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
             warn(sentence)
-    with (
-        engine_of(asked, federation, setup, where) as engine,
-        files.locked(place.path) if place else nullcontext(),
-    ):
-        session = Session(experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)
-        return session.play(resume)
+    with engine_of(asked, federation, setup, where) as engine, files.locked(where) if where else nullcontext():
+        given = (experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)
+        if profile:
+            from fedkin.runs.profiled import Profiled  # builds on this module
+
+            return Profiled(watch, *given).play(resume)
+        return Session(*given).play(resume)
 
 
 class Session:
@@ -220,13 +224,13 @@ class Session:
         scores = None
         self.pulse.at(state.round, "scoring")
         if self.scores(state.round):
-            with log.timed("evaluate_s"):
+            with log.timed("evaluate_s", "scoring"):
                 now = score_models(self.method, self.task, self.engine, state, self.kinds)
             log.seconds["evaluate_s"] += self.received_seconds
             scores, self.received, self.received_seconds = in_order(self.received | now), {}, 0.0
         self.history.add_time(log.seconds)
         said = self.said(state, log, scores is not None)
-        drawn = scores is not None and self.pictured(state.round)
+        drawn = scores is not None and pictured(state.round, self.task.rounds, self.every)
         record = Record(
             method=self.method.name,
             seed=self.experiment.seed,
@@ -258,11 +262,6 @@ class Session:
             parts |= diagnostics.relevant_loss(self.method, self.task, self.engine, state)
             parts |= diagnostics.asked(self.experiment, self.task, self.engine, state, log)
         return parts
-
-    def pictured(self, round: int) -> bool:
-        """Whether the pictures of this scored round are kept: of at most 100 rounds, the last one included."""
-        apart = self.every * -(-self.task.rounds // (self.every * (SNAPSHOTS - 1)))
-        return round % apart == 0 or round == self.task.rounds
 
     # checkpoints and the end
 
