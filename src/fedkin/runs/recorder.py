@@ -87,6 +87,8 @@ class Recorder(Callback):
 
 WHOLE = 1_000_000  # weights of a component up to which all are written
 NEAREST = 20  # weights of a client that are written where there are more
+
+
 def close(handles: dict[str, int]) -> None:
     """Close these files, and forget them."""
     while handles:
