@@ -155,7 +155,7 @@ def test_all_checkpoints_damaged_is_refused_and_nothing_is_touched(tmp_path: Pat
 
 def test_mapped_slots_resume_like_slots_in_memory(tmp_path: Path) -> None:
     inside = small(12, fk.methods.local())
-    mapped = replace(inside, slot_memory=0.0)
+    mapped = replace(inside, memory=0.0)
     whole = fk.run(inside, tmp_path / "whole")
     part = fk.run(mapped, tmp_path / "part", callbacks=[Until(5)])
     assert not part.finished
