@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -24,7 +25,8 @@ TOLD = "Columns that are"  # so begins a sentence about columns
 def prepared(federation: Federation, table: Table, data: Data) -> Federation:
     """The federation with samples made of the table's rows, by a preparation that is fitted on training rows only."""
     used = _used_columns(table, data)
-    training = {name: rows.numpy() for name, rows in zip(federation.names, federation.train.lists(), strict=True)}
+    rows, ends = federation.train.rows.numpy(), federation.train.start.tolist()
+    training = {name: rows[a:b] for name, (a, b) in zip(federation.names, pairwise(ends), strict=True)}
     if table.fit is None:
         preparation = fit_features(table.frame[used], training, data.standardise, data.features or ())
     else:
@@ -91,9 +93,7 @@ def _with_target_numbers(preparation: Preparation, federation: Federation, stand
         both = means_and_scales(y.astype(np.float64)[:, None], federation.train.sizes.numpy())
         shift, scale = (numbers[:, 0].tolist() for numbers in both)
         own = [{"target_shift": a, "target_scale": b} for a, b in zip(shift, scale, strict=True)]
-    sites = {
-        name: numbers | mine for (name, numbers), mine in zip(preparation["sites"].items(), own, strict=True)
-    }
+    sites = {name: numbers | mine for (name, numbers), mine in zip(preparation["sites"].items(), own, strict=True)}
     return preparation | {"sites": sites, "all": preparation["all"] | common}
 
 
