@@ -277,8 +277,10 @@ def concluded(
 
 
 def without_answers(plan: Plan) -> list[str]:
-    """Return why no client gets an answer of its own: the data have several seeds, each with other clients."""
-    several = len({data_seed_of(one.experiment) for one in plan.runs})
+    """Return why no client gets an answer of its own: not all are scored, or each seed of the data has other clients."""
+    several, sampled = len({data_seed_of(one.experiment) for one in plan.runs}), plan.runs[0].experiment.score_clients
+    if sampled is not None and len(plan.methods) > 1:
+        return [f"Only {sampled:,} clients are scored (--score-clients), so no client gets an answer of its own."]
     if several == 1 or len(plan.methods) == 1:
         return []
     said = f"{several} data seeds: clients of different partitions are different clients, so no client gets an answer"

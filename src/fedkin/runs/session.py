@@ -27,7 +27,7 @@ from fedkin.runs.callback import Callback, Callbacks, Record
 from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoint
 from fedkin.runs.ending import Ending
 from fedkin.runs.experiment import Experiment
-from fedkin.runs.facts import about_clients, resolved
+from fedkin.runs.facts import about_clients, resolved, scoring_advice
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History, averaged_apart
 from fedkin.runs.imbalance import one_sided
@@ -71,7 +71,7 @@ def run(
         federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
     for name in federation.left_out:
         warn(f"Client {name} has no samples and is left out.")
-    for sentence in federation.notes:
+    for sentence in [*federation.notes, *scoring_advice(experiment, federation.n)]:
         warn(sentence)
     setup = set_up(asked, federation)
     about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
