@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedkin.core import rows as rows_of, tree
+from fedkin.core import rows as rows_of
+from fedkin.core import tree
 from fedkin.core.rows import Rows
 from fedkin.core.store import Slots, slots_for
 from fedkin.core.tree import Message

@@ -23,8 +23,8 @@ GROUPS = {  # of --help, with the options in each
     "Training and scoring": "rounds seeds model settings evaluate_every score_clients goals metric class_weights score "
     "heterogeneity gradient_norm",
     "Search": "space trials grid prune average search_seed",
-    "Where and how": "out resume jobs engine threads chunk memory device save export export_clients export_pairs track watch "
-    "as_json",
+    "Where and how": "out resume jobs engine threads chunk memory device save export export_clients export_pairs track "
+    "watch as_json",
 }
 
 
@@ -156,7 +156,8 @@ class RunOptions(PlayOptions, DataOptions):
         ),
     ] = None
     score_clients: Annotated[
-        int | None, option("Score so many clients only, a fixed random sample, the same for all rounds and methods. [all]")
+        int | None,
+        option("Score so many clients only: a fixed random sample, the same for all methods. [all]"),
     ] = None
     heterogeneity: Annotated[
         bool,
@@ -201,8 +202,8 @@ class RunOptions(PlayOptions, DataOptions):
     memory: Annotated[
         str | None,
         option(
-            "Memory for clients' private models, as 2GB, 500MB or a number of GB; the others lie in files. [half of what "
-            "is free, at most 1GB]"
+            "Memory for clients' private models, as 2GB, 500MB or a number of GB; the others lie in files. [half of "
+            "what is free, at most 1GB]"
         ),
     ] = None
     device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None

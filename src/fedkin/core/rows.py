@@ -36,6 +36,7 @@ class Segment:
     start: int
     ids: np.ndarray  # (k,) int64, ascending
     sums: np.ndarray  # (k, SUM) uint8, check sums of the rows
+    head: str  # check sum of all that stands before the rows
 
 
 @dataclass(frozen=True)
@@ -244,8 +245,11 @@ def empty(value: Tensor, m: int) -> Tensor:
 
 
 def as_bytes(value: Tensor) -> Tensor:
-    """The rows of a stacked tensor as bytes, not copied."""  # (m, bytes) uint8
-    return value.reshape(len(value), value[:1].numel() if len(value) else 0).view(torch.uint8)
+    """The rows of a contiguous stacked tensor as bytes, not copied."""  # (m, bytes) uint8
+    flat = value.reshape(len(value), value[:1].numel())
+    if flat.stride(-1) != 1:  # one expanded number, which counts as contiguous all the same
+        flat = flat.clone(memory_format=torch.contiguous_format)
+    return flat.view(torch.uint8)
 
 
 def checksum(row: np.ndarray) -> bytes:

@@ -158,7 +158,12 @@ def caption(summary: dict[str, Any], has: list[str], apart: bool) -> str:
 def notes(summary: dict[str, Any]) -> list[str]:
     """What the table does not show, a line each: who leads, what misleads, and what parts measured."""
     against, methods = summary["against_local"], summary["methods"]
-    said = [*of_whom(next(iter(methods.values()))), led(summary.get("leader", {})), *unequal_participation(against), *mixed(against)]
+    said = [
+        *of_whom(next(iter(methods.values()))),
+        led(summary.get("leader", {})),
+        *unequal_participation(against),
+        *mixed(against),
+    ]
     said += [f"{name}: {line}" for name, method in methods.items() for line in other_numbers(method)]
     return [text for text in said if text]
 

@@ -52,7 +52,9 @@ def scoring_advice(experiment: Experiment, n: int) -> list[str]:
     """Return a sentence where so many clients are scored that a sample of them would do."""
     if n < MANY or experiment.score_clients is not None:
         return []
-    return [f"All {n:,} clients are scored, which takes long; --score-clients 1000 scores a fixed random sample of them."]
+    return [
+        f"All {n:,} clients are scored, which takes long; --score-clients 1000 scores a fixed random sample of them."
+    ]
 
 
 def about_clients(federation: Federation) -> dict[str, Any]:

@@ -67,7 +67,9 @@ def write(path: Path, rows: Rows, ids: np.ndarray) -> Segment:
             file.write(raw.data)
         file.seek(places["ids"])
         file.write(ids.astype("<i8").tobytes() + sums.tobytes())
-    return Segment(path, places["rows"], ids, sums)
+        file.seek(0)
+        head = head_sum(file.read(places["rows"]))
+    return Segment(path, places["rows"], ids, sums, head)
 
 
 # what a checkpoint says of them
@@ -75,15 +77,14 @@ def write(path: Path, rows: Rows, ids: np.ndarray) -> Segment:
 
 def described(sealed: Sealed) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return what the JSON file of a checkpoint says of its rows, and what its tensors say."""
-    listed = [{"file": one.path.name, "rows": len(one.ids), "checksum": head_sum(one)} for one in sealed.segments]
+    listed = [{"file": one.path.name, "rows": len(one.ids), "checksum": one.head} for one in sealed.segments]
     where = {"rows/segment": torch.from_numpy(sealed.segment), "rows/at": torch.from_numpy(sealed.at)}
     return {"segments": listed, "layout": sealed.layout}, where
 
 
-def head_sum(segment: Segment) -> str:
+def head_sum(head: bytes) -> str:
     """Return a check sum of all of a segment but its rows, which have their own."""
-    parts = (str(segment.start).encode(), segment.ids.astype("<i8").tobytes(), segment.sums.tobytes())
-    return blake2b(b"".join(parts), digest_size=SUM).hexdigest()
+    return blake2b(head, digest_size=SUM).hexdigest()
 
 
 def read(place: Path, about: dict[str, Any], where: dict[str, Tensor], older: set[str]) -> Sealed:
@@ -113,11 +114,12 @@ def opened_segment(path: Path, about: dict[str, Any]) -> Segment:
             file.seek(places["ids"])
             ids = np.frombuffer(file.read(8 * count), dtype="<i8").astype(np.int64)
             sums = np.frombuffer(file.read(SUM * count), dtype=np.uint8).reshape(-1, SUM)
-            end = file.seek(0, 2)
+            file.seek(0)
+            head, end = head_sum(file.read(places["rows"])), file.seek(0, 2)
     except (OSError, KeyError, ValueError) as error:
         raise Damaged(f"{path} cannot be read: {error}") from error
-    segment = Segment(path, places["rows"], ids, sums)
-    if head_sum(segment) != about["checksum"] or (end - segment.start) % count or len(ids) != count:
+    segment = Segment(path, places["rows"], ids, sums, head)
+    if head != about["checksum"] or (end - segment.start) % count:
         raise Damaged(f"{path} is not what was written (its check sum differs)")
     return segment
 

@@ -6,6 +6,7 @@ from fedkin.report.charts.curves import metric_curves
 from fedkin.report.formats import titled as titled_metric
 from fedkin.report.html import Section, chart, choice, fixed_choice, note, styles, titled
 from fedkin.report.study import Study
+from fedkin.runs.facts import scored_words
 from fedkin.runs.statistics import AVERAGES
 
 KIND_LABELS = {
