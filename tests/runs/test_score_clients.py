@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_everybody_is_told(tmp_path: Path) -> None:
     assert any("5 clients are scored (--score-clients), so no client gets an answer of its own" in one for one in said)
     assert "sites" not in found.summary
     assert found.summary["against_local"]["fedavg"]["clients"] in range(5, 11)  # those of two seeds
-    screen = Console(width=300, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    screen = Console(width=300, record=True, file=StringIO())
     screen.print(terminal.comparison_table(found.summary))
     screen.print(terminal.run_table(next(iter(found.summary["methods"].values()))))
     assert screen.export_text().count(f"S{WORDS}") == 2

@@ -192,7 +192,7 @@ def test_all_damaged_is_refused(tmp_path: Path) -> None:
     fk.run(asked, tmp_path / "run", callbacks=[Until(4)], checkpoint_seconds=0.0)
     for path in RunFolder(tmp_path / "run").segments():
         path.unlink()
-    with pytest.raises(fk.BadInput, match="Every checkpoint in .* is damaged"):
+    with pytest.raises(fk.BadInput, match=r"Every checkpoint in .* is damaged"):
         fk.run(asked, tmp_path / "run", resume=True, warn=lambda _: None)
 
 
@@ -232,7 +232,7 @@ def test_final_models_that_are_large_are_written_in_pieces(
     assert all(torch.equal(run.personal(5)[name], value[5]) for name, value in whole.models["personal"].items())
     assert "models" not in run.__dict__  # one row was read
     alone = fk.run(asked)
-    with pytest.raises(fk.BadInput, match="did not keep its clients' models; give fk.run a folder"):
+    with pytest.raises(fk.BadInput, match=r"did not keep its clients' models; give fk\.run a folder"):
         alone.personal(5)
 
 

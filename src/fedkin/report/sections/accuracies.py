@@ -34,7 +34,8 @@ def accuracies(study: Study) -> Section:
     explained += [last_ten(study)]
     whom = "relevant clients; those known to be irrelevant stand apart" if study.apart else "clients"
     explained += [f"Macro: mean over {whom}; micro: by their samples."]
-    explained += [f"{said.capitalize()}." if (said := scored_words(study.experiment["resolved"])) else ""]
+    sampled = scored_words(study.experiment["resolved"])
+    explained += [f"{sampled.capitalize()}." if sampled else ""]
     if study.against:
         explained += [
             "Columns against alone are of the last round: shares of clients, the mean gain with its 95 % interval, and "
