@@ -14,6 +14,8 @@ from fedkin.log import Log
 from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.parts import Method
 
+SURVEYED = 512  # clients that report at once before round 1, because their models are held meanwhile
+
 
 @dataclass(frozen=True)
 class State:
@@ -58,7 +60,9 @@ def survey_message(method: Method, task: Task, engine: Engine, state: State) -> 
 def survey(method: Method, task: Task, engine: Engine, state: State, sent: Sent) -> State:
     """Let every client report on this message before round 1, and let the selection learn from it."""
     everyone, kept = torch.arange(task.n), torch.ones(task.n, dtype=torch.float64)
-    reply = engine.survey(method.train, sent, everyone, method.needs.reports)
+    replies = [engine.survey(method.train, sent, ids, method.needs.reports) for ids in everyone.split(SURVEYED)]
+    report = {name: torch.cat([reply.report[name] for reply in replies]) for name in replies[0].report}
+    reply = Reply(everyone, {}, report)
     observed = method.select.observe(state.select, task, sent, reply, kept, None, generator(task.seed, "observe"))
     return replace(state, select=observed)
 

@@ -100,7 +100,7 @@ class SimilarityThreshold(Mixing):
         slot = super().init(task) | ({"rounds": torch.zeros((), dtype=torch.int64)} if self.alpha_gamma else {})
         if self.pool == "selected":
             return slot
-        cache = tree.mapped(torch.clone, tree.repeated(task.model, task.n))
+        cache = tree.mapped(lambda value: value.new_zeros(0, *value.shape), task.model)  # a row for each client seen
         return slot | {"cache": cache, "seen": torch.zeros(task.n, dtype=torch.bool)}
 
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
@@ -115,17 +115,32 @@ class SimilarityThreshold(Mixing):
         far, with its last upload."""
         if self.pool == "selected":
             return super().sources(slot, ids, current)
-        sources = slot["seen"].index_fill(0, ids, True).nonzero().reshape(-1)
-        cache = {name: value.index_copy(0, ids, current[name]) for name, value in slot["cache"].items()}
-        return sources, tree.rows(cache, sources)
+        return joined(*cached(slot), ids, current)
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         slot = super().receive(slot, task, sent, reply, kept)
         if self.pool == "selected":
             return slot
-        uploads = reply.upload["model"]
-        cache = {name: value.index_copy(0, reply.ids, uploads[name]) for name, value in slot["cache"].items()}
+        cache = joined(*cached(slot), reply.ids, reply.upload["model"])[1]
         return slot | {"cache": cache, "seen": slot["seen"].index_fill(0, reply.ids, True)}
+
+
+def cached(slot: Slot) -> tuple[Tensor, Model]:
+    """The clients seen so far, ascending, and the last upload of each."""
+    seen = slot["seen"].nonzero().reshape(-1)
+    cache: Model = slot["cache"]
+    whole = len(next(iter(cache.values()))) > len(seen)  # an older version had a row for every client
+    return seen, tree.rows(cache, seen) if whole else cache
+
+
+def joined(ids: Tensor, models: Model, new_ids: Tensor, new_models: Model) -> tuple[Tensor, Model]:
+    """The clients of both lists, ascending, and their models; who is in both has the new one."""
+    both = torch.cat([ids, new_ids]).unique()
+    rows = {name: value.new_empty(len(both), *value.shape[1:]) for name, value in models.items()}
+    for some, values in ((ids, models), (new_ids, new_models)):
+        at = torch.searchsorted(both, some)
+        rows = {name: value.index_copy_(0, at, values[name]) for name, value in rows.items()}
+    return both, rows
 
 
 def pairs_above(p: float, m: int) -> int:

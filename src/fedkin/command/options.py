@@ -20,11 +20,11 @@ GROUPS = {  # of --help, with the options in each
     "Data": "data partition clients samples holdout test validation server_validation irrelevant data_seed data_seeds "
     "splits without",
     "Own tables": "client_column target_column features drop standardise task",
-    "Training and scoring": "rounds seeds model settings evaluate_every goals metric class_weights score "
+    "Training and scoring": "rounds seeds model settings evaluate_every score_clients goals metric class_weights score "
     "heterogeneity gradient_norm",
     "Search": "space trials grid prune average search_seed",
-    "Where and how": "out resume jobs engine threads chunk device save export export_clients export_pairs track watch "
-    "profile as_json",
+    "Where and how": "out resume jobs engine threads chunk memory device save export export_clients export_pairs track "
+    "watch profile as_json",
 }
 
 
@@ -159,6 +159,10 @@ class RunOptions(PlayOptions, DataOptions):
             "--target",
         ),
     ] = None
+    score_clients: Annotated[
+        int | None,
+        option("Score so many clients only: a fixed random sample, the same for all methods. [all]"),
+    ] = None
     heterogeneity: Annotated[
         bool,
         option(
@@ -199,6 +203,13 @@ class RunOptions(PlayOptions, DataOptions):
     ] = None
     threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
+    memory: Annotated[
+        str | None,
+        option(
+            "Memory for clients' private models, as 2GB, 500MB or a number of GB; the others lie in files. [half of "
+            "what is free, at most 1GB]"
+        ),
+    ] = None
     device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
     settings: Annotated[
         list[str] | None,

@@ -161,7 +161,7 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
     place = CommandFolder.around(folder).path
     said = [*options.of_data(), *options.of_experiment(), *(["set"] if options.settings else [])]
     said += [name for name in ("data", "seeds", "splits", "data_seeds") if getattr(options, name) is not None]
-    other = sorted({name.replace("_", "-") for name in said} - {"rounds"})
+    other = sorted({name.replace("_", "-") for name in said} - {"rounds", "memory"})
     fixed = f"{place} says itself what it runs; leave --{', --'.join(other)} out, or give the method and --out."
     require(not other, fixed)
     stored = stored_plan(place)
@@ -169,6 +169,8 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
     runs = stored.runs
     if options.rounds is not None:
         runs = [Planned(replace(one.experiment, rounds=options.rounds), one.folder) for one in runs]
+    if options.memory is not None:
+        runs = [Planned(replace(one.experiment, memory=options.memory), one.folder) for one in runs]
     check_agreement(place, [one.experiment.described() for one in stored.runs], runs)
     targets = stored.targets
     if options.goals:

@@ -30,6 +30,7 @@ from fedkin.comparison.plan import (
     scored_every_round,
     settled,
     with_local,
+    without_answers,
 )
 from fedkin.comparison.result import Comparison, Repetitions, Runs, Temporary, over_seeds
 from fedkin.comparison.sequence import Watching, nobody, told
@@ -69,6 +70,8 @@ def compare(
     targets: Sequence[str | float] | None = None,
     metric: str | None = None,
     class_weights: str | None = None,
+    score_clients: int | None = None,
+    memory: float | str | None = None,
     engine: str | None = None,
     threads: int | None = None,
     device: str | None = None,
@@ -102,7 +105,7 @@ def compare(
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
     said: dict[str, Any] = {"model": model, "rounds": rounds, "engine": engine, "threads": threads, "device": device}
     said |= {"evaluate_every": evaluate_every, "score": None if score is None else tuple(score)}
-    said |= {"metric": metric, "class_weights": class_weights}
+    said |= {"metric": metric, "class_weights": class_weights, "score_clients": score_clients, "memory": memory}
     said |= {"data": Data(data) if isinstance(data, str) else data}
     like, repeated = like_files(methods, chosen[0], {name: value for name, value in said.items() if value is not None})
     several = checked_seeds(repeated["seeds"] if seeds is None else seeds)
@@ -274,15 +277,6 @@ def concluded(
         summary = summary | {"tuned": {"sentences": tuned_sentences(list(methods), plan.tuned), "methods": plan.tuned}}
     plan.folder.write_summary(summary)
     return Comparison(plan.folder.path, runs, methods, summary, temporary)
-
-
-def without_answers(plan: Plan) -> list[str]:
-    """Return why no client gets an answer of its own: the data have several seeds, each with other clients."""
-    several = len({data_seed_of(one.experiment) for one in plan.runs})
-    if several == 1 or len(plan.methods) == 1:
-        return []
-    said = f"{several} data seeds: clients of different partitions are different clients, so no client gets an answer"
-    return [f"{said} of its own; for answers leave --data-seeds out, and repeat with --splits."]
 
 
 def first_of(runs: Repetitions) -> Run:

@@ -266,3 +266,14 @@ def with_new_fields(value: dict[str, Any]) -> dict[str, Any]:
     """Return a stored experiment with the defaults of fields that an older version did not know."""
     given = "given" in value["data"] or str(value["model"]).startswith("given: ")
     return value if given else Experiment.from_json(value).described()
+
+
+def without_answers(plan: Plan) -> list[str]:
+    """Return why no client gets an answer of its own: not all are scored, or the data have several seeds."""
+    several, sampled = len({data_seed_of(one.experiment) for one in plan.runs}), plan.runs[0].experiment.score_clients
+    if sampled is not None and len(plan.methods) > 1:
+        return [f"Only {sampled:,} clients are scored (--score-clients), so no client gets an answer of its own."]
+    if several == 1 or len(plan.methods) == 1:
+        return []
+    said = f"{several} data seeds: clients of different partitions are different clients, so no client gets an answer"
+    return [f"{said} of its own; for answers leave --data-seeds out, and repeat with --splits."]

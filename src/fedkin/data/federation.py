@@ -27,9 +27,9 @@ class Index:
     @staticmethod
     def of(lists: Iterable[Sequence[int] | np.ndarray | Tensor]) -> Index:
         """The index of these lists of row numbers, one for each client."""
-        parts = [torch.as_tensor(rows, dtype=torch.int64).reshape(-1) for rows in lists]
-        sizes = torch.tensor([0] + [len(rows) for rows in parts], dtype=torch.int64)
-        return Index(torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64), sizes.cumsum(0))
+        parts = [np.asarray(rows, dtype=np.int64).reshape(-1) for rows in lists]  # tensors would take ten times as long
+        start = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return Index(torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.int64), *parts])), torch.from_numpy(start))
 
     def __len__(self) -> int:
         return len(self.start) - 1

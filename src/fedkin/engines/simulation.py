@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.core import tree
-from fedkin.core.store import BUDGET, Slots
+from fedkin.core.rows import Rows, Sealed
+from fedkin.core.store import BUDGET, Slots, slots_for
 from fedkin.data.federation import Federation, Index
 from fedkin.engines.batching import Batching, Pass
 from fedkin.engines.engine import Score, Split
@@ -54,7 +55,7 @@ class Simulation:
         self.scoring = Scoring(self.network, *samples, scale, lambda *far: self.tell(*far))
         self.stacked_objective = StackedObjective(self.network)
         self.chunk = chunk or self.default_chunk(self.network)
-        self.slots = Slots(train.slots(self.network.model, own), federation.n, budget, scratch)
+        self.slots = slots_for(train.slots(self.network.model, own), federation.n, budget, scratch)
         self.splits: tuple[Split, ...] = ("train", "test")
         self.splits += ("validation",) if federation.validation is not None else ()
         self.has_common_test, self.irrelevant = federation.common is not None, federation.irrelevant
@@ -223,10 +224,10 @@ class Simulation:
 
     # checkpoints
 
-    def private(self) -> Message:
-        return self.slots.values
+    def private(self) -> Message | Rows:
+        return self.slots.private()
 
-    def restore(self, private: Message) -> None:
+    def restore(self, private: Message | Sealed) -> None:
         self.slots.restore(private)
 
     def clean(self) -> None:

@@ -57,6 +57,9 @@ def model(run: Run, client: int | str | None, module: nn.Module | None) -> nn.Mo
 
 def personal(run: Run, client: int, module: nn.Module | None) -> Model:
     """Return the numbers of the model by which a client is judged, as they were stored or made again."""
+    if "models" not in run.__dict__ and run.folder is not None:  # the file may be large, and one row is enough
+        mine = run.files.model_row("personal/", client)
+        return mine or again(run, client, module)
     stored = run.models.get("personal")
     return again(run, client, module) if stored is None else tree.row(stored, client)
 

@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from fedkin import evaluate, metrics, models
+from fedkin.core import tree
 from fedkin.data.federation import Federation
 from fedkin.engines import ENGINES, Engine
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of, task_of
 from fedkin.errors import require
 from fedkin.messages import Task
-from fedkin.runs import files
+from fedkin.runs import files, memory
 from fedkin.runs.experiment import DTYPES, Experiment
 
 
@@ -32,6 +34,8 @@ class Setup:
     threads: int
     evaluate_every: int
     metric: str  # the one that decides
+    memory: int  # bytes of private models that are held in memory
+    sample: Tensor | None  # (k,) the clients that are scored; None: all
 
 
 def set_up(experiment: Experiment, federation: Federation) -> Setup:
@@ -50,10 +54,14 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
         task = replace(task, irrelevant=federation.irrelevant)
     chunk = experiment.chunk or ENGINES[experiment.engine].default_chunk(network)
     threads = experiment.threads or default_threads(network)
-    every = experiment.evaluate_every or evaluate.cadence(
-        method, task, kinds, chunk, federation.test.sizes, federation.common
-    )
-    return Setup(network, task, kinds, chunk, threads, every, metrics.deciding(experiment.metric, federation.task))
+    sample = evaluate.sampled(experiment.seed, federation.n, experiment.score_clients)
+    tested = federation.test.sizes if sample is None else federation.test.sizes[sample]
+    every = experiment.evaluate_every or evaluate.cadence(method, task, kinds, chunk, tested, federation.common)
+    private = method.train.slots(network.model, method.collaborate.gives.own_model)
+    size = tree.size(private.values())[1]
+    held = memory.budget(experiment.memory, min(chunk, federation.n), size)
+    metric = metrics.deciding(experiment.metric, federation.task)
+    return Setup(network, task, kinds, chunk, threads, every, metric, held, sample)
 
 
 def check_task(experiment: Experiment, federation: Federation) -> None:
@@ -90,7 +98,7 @@ def engine_of(
         chunk=setup.chunk,
         dtype=DTYPES[experiment.dtype],
         device=experiment.device,
-        budget=int(experiment.slot_memory * 1e9),
+        budget=setup.memory,
         scratch=scratch,
         balanced=experiment.class_weights == "balanced",
     )
