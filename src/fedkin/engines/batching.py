@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -33,14 +32,11 @@ class Pass:
     ids: Tensor  # (m,)
     steps: np.ndarray  # (m,) int64
     rows: Tensor  # (K, m, width) rows of the federation's samples, for every batch
+    y: Tensor  # (K, m, width) their targets
     count: np.ndarray  # (K, m) how many of these rows are real
+    full: list[int]  # (K,) how many of the first clients have only real rows in this batch
     dropout: list[np.ndarray]  # random streams, (m,) uint64; one, or one for each batch of a step
     picks: np.ndarray  # random streams, (m,) uint64
-
-    @cached_property
-    def full(self) -> bool:
-        """Whether all rows of all batches are real."""
-        return bool((self.count == self.rows.shape[2]).all())
 
 
 @dataclass(frozen=True)
@@ -115,6 +111,11 @@ class Batching:
         """Return how many steps each of these clients takes in a round."""  # (m,) int64
         return batches.number(self.sizes[ids.numpy()], part.batch, part.steps, part.epochs)
 
+    def even(self, part: Train, ids: Tensor) -> bool:
+        """Whether all batches of these clients have as many samples as a batch should have."""
+        sizes = self.sizes[ids.numpy()]
+        return bool((sizes >= part.batch).all() if part.epochs is None else (sizes % part.batch == 0).all())
+
     def chunks(self, part: Train, ids: Tensor, most: int) -> Iterator[Tensor]:
         """Yield the clients in chunks of at most `most`, those with the most steps first."""
         order = np.argsort(-self.steps(part, ids), kind="stable")
@@ -135,12 +136,16 @@ class Batching:
             part.batches_per_step,
             streams[1:],
         )
-        rows = torch.from_numpy(np.ascontiguousarray((plan.rows + self.starts[who][:, None, None]).swapaxes(0, 1)))
+        places = torch.from_numpy(np.ascontiguousarray((plan.rows + self.starts[who][:, None, None]).swapaxes(0, 1)))
+        rows = picked(self.train_rows, places.to(self.device))
+        short = plan.rows.shape[2] > plan.count.T  # (K, m)
         return Pass(
             ids,
             plan.batches // part.batches_per_step,
-            self.train_rows[rows.to(self.device)],
+            rows,
+            picked(self.y, rows),
             plan.count.T,
+            np.where(short.any(1), short.argmax(1), short.shape[1]).tolist(),
             self.streams(part, "dropout", round, who),
             rng.keys(self.seed, "picks", round, who),
         )
@@ -155,6 +160,8 @@ class Batching:
     def batch(self, work: Pass, number: int, live: slice, network: Network, part: Train) -> Batch:
         """Return batch `number` of the clients in `live`, stacked, with what `part` picks and the dropout masks."""
         result = self.samples(work, number, live)
+        if part.picks is None and not network.masks:
+            return result
         if part.picks is not None:
             assert self.pool is not None
             draw = rng.uniform(work.picks[live], number, 1)[:, 0]
@@ -169,10 +176,10 @@ class Batching:
 
         They have a 'weight' only where some batch is not full or classes are weighted.
         """
-        rows, count = work.rows[number, live], work.count[number, live]  # (m, width), (m,)
-        width = rows.shape[1]
-        result: Batch = {"x": picked(self.x, rows), "y": picked(self.y, rows)}
-        if self.class_weights is not None or (not work.full and (count < width).any()):
+        rows = work.rows[number, live]  # (m, width)
+        result: Batch = {"x": picked(self.x, rows), "y": work.y[number, live]}
+        if work.full[number] < len(rows) or self.class_weights is not None:
+            count, width = work.count[number, live], rows.shape[1]
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
         if self.class_weights is not None:
             result["weight"] *= self.class_weights[work.ids[live].to(self.device)].gather(1, result["y"])

@@ -118,12 +118,14 @@ class Unfolded:
         m = len(x)
         last = x.flatten(0, 1).permute(0, 3, 1, 2)  # (m C, B, H, W), in which B takes the place of channels
         out, at = F.max_pool2d(last, *pool_settings(layer), return_indices=True)
-        return out.permute(0, 2, 3, 1).unflatten(0, (m, -1)), (last, at)
+        images: Tensor = out.permute(0, 2, 3, 1).unflatten(0, (m, -1))
+        return images, (last, at)
 
     def pool_back(self, layer: nn.MaxPool2d, d: Tensor, saved: Any) -> Tensor:
         last, at = saved
         found = pooled_back(layer, d.flatten(0, 1).permute(0, 3, 1, 2), last, at)
-        return found.permute(0, 2, 3, 1).unflatten(0, d.shape[:2])
+        images: Tensor = found.permute(0, 2, 3, 1).unflatten(0, d.shape[:2])
+        return images
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class Looped:
         return x.flatten(0, 1).contiguous(memory_format=LAST)
 
     def leave(self, x: Tensor, m: int) -> Tensor:
-        return x.flatten(1).unflatten(0, (m, -1))
+        vectors: Tensor = x.flatten(1).unflatten(0, (m, -1))
+        return vectors
 
     def left(self, d: Tensor, x: Tensor) -> Tensor:
         return d.reshape(x.shape).contiguous(memory_format=LAST)

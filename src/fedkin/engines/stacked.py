@@ -19,10 +19,13 @@ from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.batching import Pass
 from fedkin.engines.network import Network
-from fedkin.engines.simulation import Simulation, Tick
+from fedkin.engines.simulation import Simulation
+from fedkin.engines.team import Tick
 from fedkin.messages import Work
 from fedkin.parts import Train
 from fedkin.training import Descent
+
+Step = Callable[[Message, list[Batch]], Message]  # the carry of a chunk and its batches -> the carry after one step
 
 
 class Stacked(Simulation):
@@ -42,25 +45,27 @@ class Stacked(Simulation):
         most, numbers = (200, 2_000_000) if network.fused is not None else (100, 200_000)
         return max(10, min(most, numbers // network.parameters))
 
+    @property
+    def divisible(self) -> bool:
+        return self.network.fused is not None
+
     def local_pass(
         self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int, tick: Tick
     ) -> tuple[Message, Message]:
         begun: Message = grouped(part.begin, sent, got, mine)
         carry = tree.each(lambda model: tree.mapped(torch.clone, model), begun)  # begin may hand back what it was sent
         steps, rate = work.steps, part.rate(round)
-        taken, total = 0, max(1, int(steps.sum()))
+        taken, total, step_of = 0, max(1, int(steps.sum())), self.stepping(part, rate)
         done: list[Message] = []
         for first, last, live in segments(steps.tolist()):
             width = len(next(iter(next(iter(carry.values())).values())))
             if live < width:
                 done.append(tree.each(lambda model, live=live: tree.rows(model, slice(live, None)), carry))
                 carry = tree.each(lambda model, live=live: tree.rows(model, slice(0, live)), carry)
+            take, rows = part.batches_per_step, slice(0, live)
             for step in range(first, last):
-                some = tuple(
-                    self.batching.batch(work, step * part.batches_per_step + b, slice(0, live), self.network, part)
-                    for b in range(part.batches_per_step)
-                )
-                carry = self.stepped(part, carry, some, rate)
+                some = [self.batching.batch(work, step * take + b, rows, self.network, part) for b in range(take)]
+                carry = step_of(carry, some)
                 taken += live
                 tick(taken / total)
         carry = {name: tree.joined([message[name] for message in (carry, *reversed(done))]) for name in carry}
@@ -81,29 +86,36 @@ class Stacked(Simulation):
         found: Model = grouped(one, sent, got, mine, batch)
         return found
 
-    def stepped(self, part: Train, carry: Message, some: tuple[Batch, ...], rate: float) -> Message:
-        """Take one step of every client: fused where the part only declares descents, on stacked models as it stands
-        where the part is elementwise, by vmap otherwise."""
+    def stepping(self, part: Train, rate: float) -> Step:
+        """Return what takes one step of every client: fused where the part only declares descents, on stacked models as
+        it stands where the part is elementwise, by vmap otherwise."""
         if part.steps_by_descent:
-            for descent in part.descents():
-                self.descend(descent, carry, some[descent.batch], rate)
-            return carry
-        if part.elementwise:
-            return part.step(carry, some, self.stacked_objective, rate)
-        return vmap(lambda c, b: part.step(c, b, self.network, rate))(carry, some)
+            descents = [(descent, descent.terms()) for descent in part.descents()]
 
-    @torch.no_grad()
-    def descend(self, descent: Descent, carry: Message, batch: Batch, rate: float) -> None:
+            def descended(carry: Message, some: list[Batch]) -> Message:
+                for descent, terms in descents:
+                    self.descend(descent, terms, carry, some[descent.batch], rate)
+                return carry
+
+            return descended
+        if part.elementwise:
+            return lambda carry, some: part.step(carry, tuple(some), self.stacked_objective, rate)
+        lifted: Any = vmap(lambda carry, some: part.step(carry, some, self.network, rate))
+        return lambda carry, some: lifted(carry, tuple(some))
+
+    def descend(self, descent: Descent, terms: dict[str, float], carry: Message, batch: Batch, rate: float) -> None:
         """Do `Descent.step` in place; the carry is this engine's own copy. Without momentum the gradient is added to
         the model itself, with momentum to the velocity."""
-        model, terms, rate = carry[descent.model], descent.terms(), rate * descent.speed
+        model, rate = carry[descent.model], rate * descent.speed
         if descent.momentum:
-            into, keep, scale = carry[f"velocity of {descent.model}"], descent.momentum, 1.0
+            into, keep, scale, own = carry[f"velocity of {descent.model}"], descent.momentum, 1.0, ""
         else:
-            into, keep, scale = model, 1.0 - rate * terms.pop(descent.model, 0.0), -rate
+            own = descent.model
+            into, keep, scale = model, 1.0 - rate * terms.get(own, 0.0), -rate
         self.stacked_objective.add_grad(into, keep, scale, model, batch)
         for name, factor in terms.items():
-            add(into, carry[name], scale * factor)
+            if name != own:
+                add(into, carry[name], scale * factor)
         if descent.momentum:
             add(model, into, -rate)
 

@@ -82,7 +82,7 @@ def check_task(experiment: Experiment, federation: Federation) -> None:
 def engine_of(
     experiment: Experiment, federation: Federation, setup: Setup, scratch: Path | None = None
 ) -> Iterator[Engine]:
-    """Build the engine of an experiment, and use the threads that were chosen until the block ends.
+    """Build the engine of an experiment, on the cores that were chosen, and close it when the block ends.
 
     `scratch` is a folder for private models that do not fit into memory.
     """
@@ -101,8 +101,9 @@ def engine_of(
         budget=setup.memory,
         scratch=scratch,
         balanced=experiment.class_weights == "balanced",
+        cores=setup.threads,
     )
-    torch.set_num_threads(setup.threads)
+    torch.set_num_threads(1)  # cores train whole clients (engines/team.py): a product that is shared out may differ
     try:
         yield engine
     finally:
@@ -111,7 +112,7 @@ def engine_of(
 
 
 def default_threads(network: Network) -> int:
-    """Return one thread for small models, whose products are too small to share, and up to four for others.
+    """Return one core for small models, whose rounds are over too soon to share them, and up to four for others.
 
     Of these it takes as many as torch would use: the machine's cores, or OMP_NUM_THREADS.
     """
