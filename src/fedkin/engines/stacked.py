@@ -100,7 +100,11 @@ class Stacked(Simulation):
             return descended
         if part.elementwise:
             return lambda carry, some: part.step(carry, tuple(some), self.stacked_objective, rate)
-        lifted: Any = vmap(lambda carry, some: part.step(carry, some, self.network, rate))
+
+        def one(carry: Message, some: tuple[Batch, ...]) -> Message:
+            return part.step(carry, some, self.network, rate)
+
+        lifted: Any = vmap(one)
         return lambda carry, some: lifted(carry, tuple(some))
 
     def descend(self, descent: Descent, terms: dict[str, float], carry: Message, batch: Batch, rate: float) -> None:
