@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from zlib import crc32
 
 import numpy as np
@@ -79,3 +80,18 @@ def test_what_was_handed_over_is_not_changed_later() -> None:
     federation = fk.from_clients({"only": (x, y)})
     federation.x.fill_(7.0)
     assert not x.any()
+
+
+def test_garbage_is_collected_again_afterwards() -> None:
+    made = {"a": (np.zeros((4, 3)), np.array([0, 1, 0, 1]))}
+    fk.from_clients(made)
+    assert gc.isenabled()
+    with pytest.raises(fk.BadInput):
+        fk.from_clients({})
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        fk.from_clients(made)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -64,7 +64,7 @@ def explained(study: Study, known: np.ndarray) -> str:
     missing, many = int((~known).sum()), int(known.sum())
     why = "no test samples" if metric.name in ("accuracy", "log_loss") else f"no test samples, or no {metric.label},"
     sampled = scored_words(study.experiment["resolved"])
-    why = f"not been scored ({sampled}), or {why}" if sampled else why
+    why = f"not been scored ({sampled}) or have {why}" if sampled else why
     mute = f"client has {why} and is" if missing == 1 else f"clients have {why} and are"
     text += f" {missing:,} {mute} left out." if missing else ""
     data_seeds = sorted({run.data_seed for run in study.begun})
