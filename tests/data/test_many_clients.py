@@ -25,6 +25,7 @@ def test_sites_are_fitted_as_scikit_learn_fits_each(standardise: str, largest: i
     rng = np.random.default_rng([largest, features])
     sizes = rng.integers(1, largest, 12)
     table = rng.normal(size=(sizes.sum(), features)) * 10 ** rng.uniform(-3, 5, features)
+    table += 1e6 * rng.normal(size=features)  # far from zero, so that rounding matters
     table[rng.random(table.shape) < 0.3] = np.nan
     table[: sizes[0], 0] = np.nan  # a site without a value,
     table[sizes[0] : sizes[0] + sizes[1], 0] = 0.1  # and one in which all are the same
