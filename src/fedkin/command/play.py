@@ -14,7 +14,7 @@ from rich.console import Console
 
 from fedkin.answers.sentences import lines
 from fedkin.command.alive import alive
-from fedkin.command.app import Unfinished, app
+from fedkin.command.app import app
 from fedkin.command.columns import print_columns
 from fedkin.command.lists import WIDTH
 from fedkin.command.options import PlayOptions, RunOptions, shared
@@ -39,7 +39,7 @@ from fedkin.comparison.processes import Killed
 from fedkin.comparison.result import Comparison
 from fedkin.comparison.sequence import told
 from fedkin.comparison.tuned import Notes, notes_of
-from fedkin.errors import BadInput, require, unknown
+from fedkin.errors import BadInput, Unfinished, require, unknown
 from fedkin.evaluate import KINDS
 from fedkin.methods import METHODS
 from fedkin.report import terminal

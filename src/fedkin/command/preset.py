@@ -17,7 +17,7 @@ from rich.text import Text
 
 from fedkin import presets
 from fedkin.command.alive import alive
-from fedkin.command.app import Unfinished, app
+from fedkin.command.app import app
 from fedkin.command.lists import WIDTH
 from fedkin.command.options import option, shared
 from fedkin.command.progress import Progress
@@ -25,7 +25,7 @@ from fedkin.command.read import read_jobs
 from fedkin.comparison.exports import Grid
 from fedkin.comparison.plan import Planned
 from fedkin.comparison.processes import Killed
-from fedkin.errors import require, unknown
+from fedkin.errors import Unfinished, require, unknown
 from fedkin.presets.preset import Preset
 from fedkin.reproduce import tables
 from fedkin.reproduce.cost import seconds
