@@ -90,7 +90,7 @@ def run(
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
             warn(sentence)
     with (
-        engine_of(asked, federation, setup, where) as engine,
+        engine_of(asked, federation, setup, where, warn) as engine,
         files.locked(place.path) if place else nullcontext(),
     ):
         session = Session(experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)

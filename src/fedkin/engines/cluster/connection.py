@@ -13,6 +13,7 @@ from typing import Any
 from fedkin.errors import BadInput, require
 
 SECONDS = 3.0  # that a cluster has to answer
+HERE = "here"  # the address that means: start Ray on this machine
 QUIET = {"include_dashboard": False, "logging_level": "ERROR", "log_to_driver": False}
 
 
@@ -36,11 +37,11 @@ def connected(address: str | None = None, cores: int | None = None) -> Iterator[
     Where this process is connected already, that connection is used, and stays. `cores` is how many a Ray that is
     started here may use at least.
     """
-    ray = load_ray(alone=address is None)
+    ray = load_ray(alone=address in (None, HERE))
     if ray.is_initialized():
         yield ray
         return
-    if address is None:
+    if address is None or address == HERE:
         there = os.environ.pop("RAY_ADDRESS", None)  # which Ray would take for an address that was asked for
         try:
             ray.init(num_cpus=None if cores is None else max(cores, os.cpu_count() or 1), **QUIET)
@@ -74,21 +75,36 @@ def idle_actors(ray: Any) -> list[tuple[float, Any]] | None:
     return WAITING.get(ray.get_runtime_context().get_job_id())
 
 
-def join(ray: Any, address: str) -> None:
-    """Connect to the cluster at this address; refuses an address at which there is none."""
-    nobody = (
-        f"There is no Ray cluster at '{address}'; start one with: ray start --head --port=6379, and give its address."
-    )
+def check_cluster(address: str | None) -> None:
+    """Refuse, before anything is begun, to use a Ray that is not installed, or a cluster that does not answer."""
+    ray = load_ray(alone=address in (None, HERE))
+    if address is not None and address != HERE and not ray.is_initialized():
+        check_address(address)
+
+
+def check_address(address: str) -> None:
+    """Refuse an address at which nobody listens."""
     if address != "auto":
         host, _, port = address.removeprefix("ray://").rpartition(":")
         fits = host and port.isdigit() and 0 < int(port) < 65536
-        require(fits, f"The address of a Ray cluster is auto or host:port, as 10.0.0.1:6379, not '{address}'.")
+        require(fits, f"The address of a Ray cluster is host:port, as 10.0.0.1:6379, auto or here, not '{address}'.")
         try:
             socket.create_connection((host, int(port)), timeout=SECONDS).close()  # Ray itself would try for a minute
         except OSError as error:
-            raise BadInput(nobody) from error
+            raise nobody_at(address) from error
+
+
+def nobody_at(address: str) -> BadInput:
+    """Return the error for an address at which there is no cluster."""
+    advice = "start one with: ray start --head --port=6379, and give its address"
+    return BadInput(f"There is no Ray cluster at '{address}'; {advice}.")
+
+
+def join(ray: Any, address: str) -> None:
+    """Connect to the cluster at this address; refuses an address at which there is none."""
+    check_address(address)
     try:
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     except (ConnectionError, RuntimeError, ValueError) as error:
         ray.shutdown()
-        raise BadInput(nobody) from error
+        raise nobody_at(address) from error

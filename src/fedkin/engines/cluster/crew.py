@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ class Member:
     federation: Any
     chunk: int
     actor: Any = None
+    begun: Any = None  # the id of its process, when it has built its engine
+    pid: int = 0
     smaller: bool = False  # whether its chunk was halved
     changes: list[Any] = field(default_factory=list)
     changed: int = 0  # rows of these changes
@@ -64,14 +67,13 @@ class Crew:
         self.pool: tuple[Any, ...] = ()
         for member in self.members:
             self.start(member)
-        begun = [member.actor.ready.remote() for member in self.members]
+        begun = [member.begun for member in self.members]
         _, late = ray.wait(begun, num_returns=len(begun), timeout=START)
         if late:
             self.close()
-            raise BadInput(
-                f"{len(late)} of {len(begun)} actors found no free core within {START:.0f} s; ask for fewer."
-            )
-        self.ask({number: Call("ready") for number in range(len(self.members))})  # one may have ended meanwhile
+            raise BadInput(f"{len(late)} of {len(begun)} actors found no free core in {START:.0f} s; ask for fewer.")
+        for member in self.members:
+            self.built(member)
 
     def start(self, member: Member) -> None:
         """Start an actor, or start it again with its clients as they were after the last call that it answered."""
@@ -84,7 +86,9 @@ class Crew:
         else:
             kind = self.ray.remote(Worker).options(num_cpus=1, num_gpus=self.gpus, max_restarts=0, max_task_retries=0)
             member.actor = kind.remote()
-        member.actor.build.remote(member.federation, *self.made, self.options | {"chunk": member.chunk})
+        member.actor.look_in.remote(sys.path)
+        options = self.options | {"chunk": member.chunk}
+        member.begun = member.actor.build.remote(member.federation, *self.made, options)
         if self.pool:
             member.actor.take_pool.remote(*self.pool)
         if member.changes:
@@ -95,6 +99,20 @@ class Crew:
                 raise Unfinished(
                     f"{where}; the run is saved up to its last checkpoint, go on with --resume."
                 ) from error
+
+    def built(self, member: Member) -> None:
+        """Wait until an actor has built its engine; one that ended while it waited for a run is started again."""
+        errors = self.ray.exceptions
+        try:
+            member.pid = self.ray.get(member.begun)
+        except errors.RayActorError:
+            self.start(member)
+            member.pid = self.ray.get(member.begun)
+        except errors.RaySystemError as error:
+            reason = str(error).splitlines()[0].removeprefix("System error: ").rstrip(".")
+            raise BadInput(f"An actor lacks what the run needs ({reason}); install it on every machine.") from error
+        except errors.RayTaskError as error:
+            raise (error.cause if isinstance(error.cause, BadInput) else error) from None
 
     # asking
 
@@ -134,7 +152,7 @@ class Crew:
         """
         short = short_of_memory(error)
         if isinstance(error, self.ray.exceptions.RayTaskError) and not short:
-            raise error.cause if isinstance(error.cause, BadInput) else error
+            raise (error.cause if isinstance(error.cause, BadInput) else error) from None
         how = "ran out of memory" if short else "ended"
         if short or times > 1:
             if member.smaller or member.chunk == 1:
@@ -144,6 +162,7 @@ class Crew:
             how += f", and goes on with a chunk of {member.chunk}"
         self.warn(f"An actor with {len(member.ids)} clients {how}; it is started again, its clients are as they were.")
         self.start(member)
+        self.built(member)
 
     def fetched(self, places: Sequence[Any]) -> list[Message]:
         """Move messages from Ray's memory to this process's device."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +18,15 @@ from fedkin.core import tree
 from fedkin.core.store import BUDGET
 from fedkin.data.federation import Federation
 from fedkin.engines.cluster import tensors
+from fedkin.engines.cluster.answers import Answers
 from fedkin.engines.cluster.connection import connected
 from fedkin.engines.cluster.crew import Call, Crew, Member
-from fedkin.engines.cluster.division import divided
+from fedkin.engines.cluster.division import check_actors, divided, shares
 from fedkin.engines.cluster.reply import Apart, Part
 from fedkin.engines.engine import Score, Split
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of
 from fedkin.engines.stacked import Stacked
-from fedkin.errors import require
 from fedkin.messages import Message, Model, Reply, Sent, Tell
 from fedkin.parts import Train
 
@@ -62,7 +62,7 @@ class Ray:
         warn: Callable[[str], None] = print,
     ):
         began, n = time.monotonic(), federation.n
-        require((actors or 1) <= n, f"{actors} actors are more than the {n} clients; ask for fewer.")
+        check_actors(actors, n)
         if not isinstance(module, Network):
             module = network_of(federation, module, train, dtype, torch.device(device))
         options: dict[str, Any] = {"seed": seed, "own": own, "dtype": dtype, "device": device, "balanced": balanced}
@@ -113,24 +113,24 @@ class Ray:
         found = {member: (owner == member).nonzero().reshape(-1) for member in range(len(self.crew.members))}
         return {member: at for member, at in found.items() if len(at)} or {0: found[0]}
 
-    def spread(self, ids: Tensor, name: str, ours: Ours, what: str = "") -> tuple[list[Any], Tensor]:
-        """Ask the actors of these clients; returns their answers, and the positions in `ids` that these belong to."""
-        at = self.positions(ids)
-        done = 0
+    def spread(self, ids: Tensor, name: str, ours: Ours, what: str = "", returns: int = 1) -> Answers:
+        """Ask the actors of these clients; `what` they do is told as far as it is done."""
+        at, done = self.positions(ids), 0
 
         def tell(member: int) -> None:
             nonlocal done
             done += len(at[member])
             self.tell(what, done, len(ids))
 
-        calls = {member: Call(name, ours(member, some)) for member, some in at.items()}
+        calls = {member: Call(name, ours(member, some), returns) for member, some in at.items()}
         found = self.crew.ask(calls, tell if what else lambda member: None)
-        return [answer for answer, *_ in found.values()], torch.cat(list(at.values()))
+        return Answers(found, at)
 
     def models(self, ids: Tensor, name: str, ours: Ours, what: str = "") -> Model:
         """Ask the actors of these clients for a model of each, and stack them in the order of `ids`."""
-        found, at = self.spread(ids, name, ours, what)
-        return tree.mapped(lambda value: value.to(self.device), tree.rows(tree.joined(found), at.argsort()))
+        found = self.spread(ids, name, ours, what)
+        stack = tree.rows(tree.joined(found.first), found.order)
+        return tree.mapped(lambda value: value.to(self.device), stack)
 
     def letter(self, sent: Sent, member: int) -> Sent:
         """Return what an actor's own clients are sent, each for itself."""
@@ -139,7 +139,8 @@ class Ray:
 
     def mine(self, ids: Tensor, member: int) -> Tensor:
         """Return those of these clients that an actor has, as it numbers them."""
-        return self.place[ids[self.owner[ids] == member]]
+        found: Tensor = self.place[ids[self.owner[ids] == member]]
+        return found
 
     # before and in a round
 
@@ -152,9 +153,8 @@ class Ray:
     def survey(self, part: Train, sent: Sent, ids: Tensor, reports: tuple[str, ...]) -> Reply:
         shared = self.ray.put(sent.shared)
         ours: Ours = lambda m, at: (shared, self.letter(sent, m), part, self.place[ids[at]], reports)  # noqa: E731
-        found, at = self.spread(ids, "survey", ours)
-        report = {name: torch.cat([one[name] for one in found])[at.argsort()] for name in found[0]}
-        return Reply(ids, {}, report)
+        found = self.spread(ids, "survey", ours)
+        return Reply(ids, {}, tree.rows(tree.joined(found.first), found.order))
 
     def current(self, ids: Tensor, slot: str) -> Model:
         return self.models(ids, "ask", lambda m, at: ("current", None, self.place[ids[at]], slot))
@@ -170,38 +170,21 @@ class Ray:
         keep: bool = True,
     ) -> Reply:
         uploads = ids if uploads is None else uploads
-        shared, at, done = self.ray.put(sent.shared), self.positions(ids), 0
+        shared = self.ray.put(sent.shared)
 
-        def tell(member: int) -> None:
-            nonlocal done
-            done += len(at[member])
-            self.tell("training clients", done, len(ids))
+        def ours(member: int, at: Tensor) -> tuple[Any, ...]:
+            some = self.place[ids[at]], round, self.mine(uploads, member), reports, keep
+            return shared, self.letter(sent, member), part, *some
 
-        calls = {
-            member: Call(
-                "train",
-                (
-                    shared,
-                    self.letter(sent, member),
-                    part,
-                    self.place[ids[some]],
-                    round,
-                    self.mine(uploads, member),
-                    reports,
-                    keep,
-                ),
-                returns=3,
-            )
-            for member, some in at.items()
-        }
+        answers = self.spread(ids, "train", ours, "training clients", returns=3)
         parts, broken = [], []
-        for member, (told, upload, change) in self.crew.ask(calls, tell).items():
+        for member, (told, upload, change) in answers.found.items():
             who = self.crew.members[member].ids
             broken += who[list(told.broken)].tolist()
             if len(told.ids):
                 parts.append(Part(member, who[told.ids], told, upload))
             if keep and self.slots:
-                self.crew.remember(member, change, len(at[member]))
+                self.crew.remember(member, change, len(answers.at[member]))
         lost = tuple(sorted(broken))
         return Apart(parts, lost, self.crew) if parts else Reply(ids[:0], {}, {}, lost)
 
@@ -225,12 +208,12 @@ class Ray:
 
     def score(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Score:
         ours: Ours = lambda m, at: ("score", tree.rows(models, at), self.place[ids[at]], split, part)  # noqa: E731
-        return in_order(*self.spread(ids, "ask", ours, "scoring clients"))
+        return self.spread(ids, "ask", ours, "scoring clients").scores()
 
     def score_one(self, model: Model, split: Split) -> Score:
         there = self.ray.put(model)
-        found = self.spread(torch.arange(self.federation.n), "ask", lambda m, at: ("score_one", there, split))
-        return in_order(*found)
+        everyone = torch.arange(self.federation.n)
+        return self.spread(everyone, "ask", lambda m, at: ("score_one", there, split)).scores()
 
     def score_common(self, model: Model) -> Score:
         return self.here.score_common(model)
@@ -241,17 +224,12 @@ class Ray:
 
     def outputs(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Tensor:
         ours: Ours = lambda m, at: ("outputs", tree.rows(models, at), self.place[ids[at]], split, part)  # noqa: E731
-        return self.rows(*self.spread(ids, "ask", ours), ids, split)
+        return self.spread(ids, "ask", ours).rows(self.here.index(split).sizes[ids])
 
     def outputs_one(self, model: Model, split: Split) -> Tensor:
         there, everyone = self.ray.put(model), torch.arange(self.federation.n)
         found = self.spread(everyone, "ask", lambda m, at: ("outputs_one", there, split))
-        return self.rows(*found, everyone, split)
-
-    def rows(self, found: list[Tensor], at: Tensor, ids: Tensor, split: Split) -> Tensor:
-        """Join what each actor says of its clients' samples, client after client."""
-        sizes = self.here.index(split).sizes[ids]
-        return torch.cat(found)[at.repeat_interleave(sizes[at]).argsort(stable=True)]
+        return found.rows(self.here.index(split).sizes)
 
     # checkpoints
 
@@ -280,21 +258,3 @@ class Ray:
     def close(self) -> None:
         self.open.close()
         self.here.close()
-
-
-def shares(there: Mapping[str, float], actors: int | None, n: int, device: str) -> tuple[int, float]:
-    """Return how many actors there are to be, and which share of a GPU each gets."""
-    cores, gpus = int(there.get("CPU", 0)), there.get("GPU", 0.0) if device != "cpu" else 0.0
-    require(device == "cpu" or gpus, "The Ray cluster has no GPU; use --device cpu.")
-    number = actors or max(1, min(n, int(gpus) or cores))
-    require(number <= cores, f"Each actor takes a core, and there are {cores} for {number} actors; ask for fewer.")
-    return number, min(1.0, gpus / number)
-
-
-def in_order(scores: list[Score], at: Tensor) -> Score:
-    """Join scores whose rows belong to these positions."""
-    order = at.argsort()
-    correct, loss, count = (
-        torch.cat([getattr(s, name) for s in scores])[order] for name in ("correct", "loss", "count")
-    )
-    return Score(correct, loss, count, {k: torch.cat([s.values[k] for s in scores])[order] for k in scores[0].values})

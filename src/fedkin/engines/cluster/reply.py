@@ -44,7 +44,7 @@ class Apart(Reply):
             object.__setattr__(self, name, value)
 
     @cached_property
-    def upload(self) -> Message:  # type: ignore[override]
+    def upload(self) -> Message:
         found = self.crew.fetched([part.uploads for part in self.parts])
         return {name: tree.rows(tree.joined([some[name] for some in found]), self.order) for name in found[0]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,15 @@ class Worker:
         torch.set_num_threads(1)  # an actor has one core
         tensors.register()
 
-    def build(self, federation: Federation, network: Network, train: Train, options: dict[str, Any]) -> None:
-        """Build an engine. Its clients are numbered by their places in `federation`, which has these clients only."""
+    def look_in(self, paths: list[str]) -> None:
+        """Import modules from these folders too, as the process does that started the actor."""
+        sys.path.extend(path for path in paths if path not in sys.path)
+
+    def build(self, federation: Federation, network: Network, train: Train, options: dict[str, Any]) -> int:
+        """Build an engine and return the process's id.
+
+        Clients are numbered by their places in `federation`, which has these clients only.
+        """
         device = torch.device(options["device"])
         scratch = options["scratch"]  # on another machine there may be no such folder
         here = {"scratch": scratch if scratch is not None and Path(scratch).is_dir() else None}
@@ -49,15 +57,13 @@ class Worker:
         network.model = {name: value.to(device) for name, value in network.model.items()}
         self.device, self.names = device, tuple(train.slots(network.model, options["own"]))
         self.engine = Stacked(federation, network, train, **options | here)
-
-    def ready(self) -> int:
-        """Return the process's id, as soon as the engine is built."""
         return os.getpid()
 
     def close(self) -> None:
         """Let go of the engine."""
-        self.engine.close()
-        del self.engine
+        if "engine" in self.__dict__:
+            self.engine.close()
+            del self.engine
 
     def take_pool(self, message: Message, ends: np.ndarray) -> None:
         """Take what all clients sent before round 1."""
