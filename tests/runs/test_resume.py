@@ -28,7 +28,7 @@ FORKED.set_forkserver_preload(["fedkin", "sklearn.datasets", "pytest"])
 
 
 class Dies(fk.Callback):
-    """The kernel ends the process this many seconds of its own work after a round: no handler runs, nothing is tidied up.
+    """The kernel ends the process so many seconds of its own work after a round: no handler runs, nothing is saved.
 
     Seconds of work, not of the clock, so that a process on a fast or a loaded machine dies at about the same place.
     """
