@@ -180,7 +180,13 @@ TUNING = [
     Mutation("budgets-alike", "len(set(budgets.values())) == 1", "budgets", "comparison/test_tuned.py"),
 ]
 
-RUNS = [  # how often a run is scored, and where its time goes
+RUNS = [  # how often a run is scored, where its time goes, and what is quick about it
+    Mutation("sum-of-large-is-broken", "if sums.all():", "if True:", "core/test_tree.py"),
+    Mutation("block-left-out", "width if at == some - 1 else", "", "core/test_tree.py"),
+    Mutation("repeated-pick", "seen = (picks[:j] == pick).any(0)", "seen = picks[0] == pick", "core/test_batches.py"),
+    Mutation(
+        "files-left-open", "def ended(self, finished: bool) -> None: close(self.handles)", "", "runs/test_callbacks.py"
+    ),
     Mutation(
         "batches-in-training", "self.watch.move(self.batch_seconds(), TRAINING, BATCHES)", "", "runs/test_profile.py"
     ),
