@@ -88,6 +88,16 @@ def test_reading_is_a_copy(slots: Slots | Rows) -> None:
     assert slots.read(torch.tensor([5]))["model"]["0.bias"].tolist() == [[8.0, 9.0]]
 
 
+def test_one_slot_alone(slots: Slots | Rows) -> None:
+    ids = torch.tensor([7, 2])
+    slots.write(ids, changed(slots, ids, 1.0))
+    some = torch.tensor([2, 3, 7])
+    for slot, model in slots.read(some).items():
+        found = slots.read_one(some, slot)
+        assert found.keys() == model.keys()
+        assert all(torch.equal(found[name], value) for name, value in model.items())
+
+
 def test_the_first_models_are_not_touched() -> None:
     for given in (first(), first()):
         for other in (Slots(given, 3), Rows(given, 3, 10**6)):

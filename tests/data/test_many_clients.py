@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from zlib import crc32
 
 import numpy as np
@@ -24,6 +25,7 @@ def test_sites_are_fitted_as_scikit_learn_fits_each(standardise: str, largest: i
     rng = np.random.default_rng([largest, features])
     sizes = rng.integers(1, largest, 12)
     table = rng.normal(size=(sizes.sum(), features)) * 10 ** rng.uniform(-3, 5, features)
+    table += 1e6 * rng.normal(size=features)  # far from zero, so that rounding matters
     table[rng.random(table.shape) < 0.3] = np.nan
     table[: sizes[0], 0] = np.nan  # a site without a value,
     table[sizes[0] : sizes[0] + sizes[1], 0] = 0.1  # and one in which all are the same
@@ -79,3 +81,18 @@ def test_what_was_handed_over_is_not_changed_later() -> None:
     federation = fk.from_clients({"only": (x, y)})
     federation.x.fill_(7.0)
     assert not x.any()
+
+
+def test_garbage_is_collected_again_afterwards() -> None:
+    made = {"a": (np.zeros((4, 3)), np.array([0, 1, 0, 1]))}
+    fk.from_clients(made)
+    assert gc.isenabled()
+    with pytest.raises(fk.BadInput):
+        fk.from_clients({})
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        fk.from_clients(made)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

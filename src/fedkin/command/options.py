@@ -207,7 +207,7 @@ class RunOptions(PlayOptions, DataOptions):
         str | None,
         option(
             "Memory for clients' private models, as 2GB, 500MB or a number of GB; the others lie in files. [half of "
-            "what is free, at most 1GB]"
+            "what is free, at most 500MB]"
         ),
     ] = None
     device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None

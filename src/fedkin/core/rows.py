@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from fedkin.core import tree
-from fedkin.core.tree import Message
+from fedkin.core.tree import Message, Model
 from fedkin.errors import require
 
 AT_ONCE = 2**24  # bytes of rows that are on their way at once
@@ -88,15 +88,20 @@ class Rows:
 
     # reading and writing
 
-    def read(self, ids: Tensor) -> Message:
-        """A copy of these clients' models."""
-        who, found = (
-            ids.cpu().numpy(),
-            tree.each(lambda model: tree.mapped(lambda v: empty(v, len(ids)), model), self.first),
-        )
+    def read_one(self, ids: Tensor, slot: str) -> Model:
+        """A copy of these clients' models of one slot."""
+        return self.read(ids, (slot,))[slot]
+
+    def read(self, ids: Tensor, slots: Collection[str] | None = None) -> Message:
+        """A copy of these clients' models, of these slots or of all."""
+        who, wanted = ids.cpu().numpy(), self.first.keys() if slots is None else slots
+        first = {slot: model for slot, model in self.first.items() if slot in wanted}
+        found = tree.each(lambda model: tree.mapped(lambda value: empty(value, len(ids)), model), first)
         for some in self.pieces(len(who)):
             raw = self.raw(who[some])
             for (slot, name), start, end in zip(self.names, self.ends, self.ends[1:], strict=False):
+                if slot not in first:
+                    continue
                 as_bytes(found[slot][name])[some] = torch.from_numpy(raw[:, start:end])
         device = next(iter(next(iter(self.first.values())).values())).device
         return tree.each(lambda model: tree.mapped(lambda value: value.to(device), model), found)

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.rows import Rows, Sealed
-from fedkin.core.tree import Message
+from fedkin.core.tree import Message, Model
 
 WHOLE = 2**28  # bytes of slots up to which all clients' are held in memory and a checkpoint has them all
-BUDGET = 2**30  # the most bytes of slots that are held in memory
+BUDGET = 500_000_000  # bytes of slots that are held in memory unless somebody says otherwise
 
 
 class Slots:
@@ -34,6 +34,10 @@ class Slots:
     def read(self, ids: Tensor) -> Message:
         """A copy of these clients' rows."""
         return tree.each(lambda model: tree.mapped(lambda value: value.index_select(0, ids), model), self.values)
+
+    def read_one(self, ids: Tensor, slot: str) -> Model:
+        """A copy of these clients' rows of one slot."""
+        return tree.mapped(lambda value: value.index_select(0, ids), self.values[slot])
 
     def write(self, ids: Tensor, rows: Message) -> None:
         """Replace these clients' rows."""

@@ -18,6 +18,7 @@ from fedkin.data.federation import Federation, Index, Task
 from fedkin.data.holdout import split
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
+from fedkin.data.uncollected import uncollected
 from fedkin.errors import BadInput, require
 
 PARTS = ("train", "validation", "test")
@@ -48,6 +49,7 @@ class _Collected:
         return np.arange(self.count - len(y), self.count)
 
 
+@uncollected()
 def from_clients(
     clients: Mapping[str, Pair | Mapping[str, Pair]],
     test: float = 0.25,

@@ -78,7 +78,7 @@ class Simulation:
         return Reply(ids, {}, self.report(part, sent, self.slots.read(ids), ids, 1, reports))
 
     def current(self, ids: Tensor, slot: str) -> Model:
-        return self.slots.read(ids)[slot]
+        return self.slots.read_one(ids, slot)
 
     def train(
         self,
@@ -181,7 +181,7 @@ class Simulation:
 
     def personal(self, part: Train, sent: Sent, ids: Tensor, round: int) -> Model:
         if not part.has_personal_model:
-            return self.slots.read(ids)["model"]
+            return self.slots.read_one(ids, "model")
         found = []
         for chosen in self.batching.chunks(part, ids, self.chunk):
             got = torch.isin(chosen, sent.ids)

@@ -34,7 +34,7 @@ class Experiment:
     module. `seed` is that of initialisation, selection and batches; the data have a seed of their own (`Data.seed`).
     None for `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is
     recorded. Clients' private models beyond `memory`, gigabytes or a text as "500MB", lie in files; None means half of
-    what is free, at most 1 GB. With `score_clients` only so many clients are scored, a fixed random sample. With
+    what is free, at most 500 MB. With `score_clients` only so many clients are scored, a fixed random sample. With
     `heterogeneity` scored rounds also record PFedRe's gap and skew (definitions 2 and 3), which needs every client's
     training loss; with `gradient_norm` the norm of the gradient that FedACS's theorem bounds, which needs a pass over
     all training samples. `score` names the kinds of accuracy that are computed, of "post", "global", "recv" and "test";

@@ -22,7 +22,7 @@ def in_bytes(value: float | str) -> int:
 
 def budget(value: float | str | None, chunk: int, size: int) -> int:
     """Return how many bytes of private models are held in memory: as asked or, by default, half of what is free but no
-    more than 1 GB. What lies in files beyond that is kept in free memory by the system, as long as nobody needs it.
+    more than 500 MB. What lies in files beyond that is kept in free memory by the system, as long as nobody needs it.
 
     `size` is what one client's private models take. A budget that is not enough for one chunk of clients is refused,
     but for 0, with which all lie in files.
