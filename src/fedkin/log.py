@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fedkin.core import tree
-from fedkin.messages import Message, Reply, Sent
+from fedkin.messages import Reply, Sent
 
 
 @dataclass
@@ -23,9 +23,9 @@ class Traffic:
     bytes_up: int = 0
     bytes_down: int = 0
 
-    def up(self, message: Message, like: int) -> None:
-        """Count an upload; a model has `like` numbers."""
-        numbers, size = tree.size(message.values())
+    def up(self, reply: Reply, like: int) -> None:
+        """Count what the clients uploaded; a model has `like` numbers."""
+        numbers, size = reply.size()
         self.uploads, self.bytes_up = self.uploads + numbers / like, self.bytes_up + size
 
     def down(self, sent: Sent, like: int) -> None:

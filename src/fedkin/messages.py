@@ -99,6 +99,23 @@ class Reply:
         upload = tree.each(lambda model: tree.rows(model, mask), self.upload)
         return Reply(self.ids[mask], upload, {name: value[mask] for name, value in self.report.items()}, self.broken)
 
+    # An engine on a cluster answers these three without moving the uploads; a part that looks at `upload` gets them.
+
+    def mean(self, name: str, weight: Tensor) -> Model:
+        """The weighted mean of the uploads of this name, computed in float64. The weights need not sum to one."""
+        return tree.weighted(self.upload[name], weight)
+
+    def finite(self) -> Tensor:
+        """For each reply, whether all numbers of its uploads are finite."""  # (k,) bool
+        good = torch.ones(len(self.ids), dtype=torch.bool)
+        for model in self.upload.values():
+            good &= tree.finite(model).cpu()
+        return good
+
+    def size(self) -> tuple[int, int]:
+        """How many numbers, and how many bytes, all uploads have together."""
+        return tree.size(self.upload.values())
+
 
 @dataclass(frozen=True)
 class Kin:

@@ -102,7 +102,7 @@ def play(method: Method, task: Task, engine: Engine, state: State, watcher: Watc
     log.selected, log.weights, log.sent, log.reply = ids, weights, sent, reply
     if not train.pools:  # there the samples are sent, once, before round 1
         like = tree.size([task.model])[0]
-        log.traffic.up(reply.upload, like)
+        log.traffic.up(reply, like)
         log.traffic.down(sent, like)
     return State(r, sel, kp, col), log
 
@@ -111,9 +111,7 @@ def without_broken(reply: Reply) -> tuple[Reply, list[int]]:
     """Return the reply without the uploads that are not finite, and the clients whose training or upload was not."""
     if not len(reply.ids):
         return reply, sorted(reply.broken)
-    good = torch.ones(len(reply.ids), dtype=torch.bool)
-    for model in reply.upload.values():
-        good &= tree.finite(model).cpu()
+    good = reply.finite()
     dropped = sorted({*reply.ids[~good].tolist(), *reply.broken})
     return (reply if good.all() else reply.only(good)), dropped
 

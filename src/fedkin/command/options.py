@@ -23,8 +23,8 @@ GROUPS = {  # of --help, with the options in each
     "Training and scoring": "rounds seeds model settings evaluate_every score_clients goals metric class_weights score "
     "heterogeneity gradient_norm",
     "Search": "space trials grid prune average search_seed",
-    "Where and how": "out resume jobs engine threads chunk memory device save export export_clients export_pairs track "
-    "watch profile as_json",
+    "Where and how": "out resume jobs engine actors ray_address threads chunk memory device save export export_clients "
+    "export_pairs track watch profile as_json",
 }
 
 
@@ -105,7 +105,8 @@ class PlayOptions:
         option("How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]"),
     ] = None
     jobs: Annotated[
-        str | None, option("Runs side by side, each in a process of its own: a number, or auto: one a core. [1]")
+        str | None,
+        option("Runs side by side, each in a process of its own: a number; auto: one a core; ray: on a cluster. [1]"),
     ] = None
     out: Annotated[Path | None, option("Folder of the run. [a new one in runs/]")] = None
     resume: Annotated[
@@ -144,9 +145,18 @@ class RunOptions(PlayOptions, DataOptions):
             "mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, vgg11, resnet50, lstm, or package.module:Class. [mlr]"
         ),
     ] = None
-    engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another). [stacked]")] = (
-        None
-    )
+    engine: Annotated[
+        str | None,
+        option(
+            "stacked (many clients at once), plain (one after another) or ray (clients divided among actors; "
+            "docs/cluster.md). [stacked]"
+        ),
+    ] = None
+    actors: Annotated[int | None, option("Actors of --engine ray, of which each has a core. [one a core]")] = None
+    ray_address: Annotated[
+        str | None,
+        option("The Ray cluster of --engine ray or --jobs ray: host:port, auto, or here. [here]"),
+    ] = None
     evaluate_every: Annotated[
         int | None, option("Score every so many rounds. [12 rounds at least; more within an eighth of the time]")
     ] = None
@@ -228,6 +238,8 @@ class RunOptions(PlayOptions, DataOptions):
         """Return what was said of the experiment's own fields; an option of a field's name sets that field."""
         names = [entry.name for entry in fields(Experiment) if entry.name in self.__dict__ and entry.name != "data"]
         values = {name: getattr(self, name) for name in names}
+        if self.jobs == "ray":  # whose runs do not ask for a cluster themselves
+            del values["ray_address"]
         said = {name: value for name, value in values.items() if value is not None and value is not False}
         return said | ({"score": [kind.strip() for kind in said["score"].split(",")]} if "score" in said else {})
 

@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.table import Table
 
 from fedkin.command.alive import alive
-from fedkin.command.app import Unfinished, app
+from fedkin.command.app import app
 from fedkin.command.columns import print_columns
 from fedkin.command.options import DataOptions, RunOptions, option, shared
 from fedkin.command.progress import Progress
 from fedkin.command.read import fresh_folder, read_experiments, read_jobs
 from fedkin.command.trials import TrialProgress
 from fedkin.comparison.processes import Killed
-from fedkin.errors import require
+from fedkin.errors import Unfinished, require
 from fedkin.methods import METHODS
 from fedkin.metrics import METRICS
 from fedkin.runs.validation import SHARE

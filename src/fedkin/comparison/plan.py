@@ -11,6 +11,7 @@ from typing import Any
 from fedkin.comparison.divisions import data_seed_of, divisions, split_of
 from fedkin.data import Data, load
 from fedkin.data.federation import Federation
+from fedkin.engines.cluster.connection import check_cluster
 from fedkin.errors import BadInput, require
 from fedkin.methods.local import alone, local, matched
 from fedkin.parts import Method, Train
@@ -62,6 +63,7 @@ class Plan:
     jobs: int = 1
     tuned: dict[str, dict[str, Any]] = field(default_factory=dict)  # by method: how it was tuned
     targets: tuple[str, ...] = ()  # values to be reached, as `runs.targets` reads them
+    cluster: str | None = None  # the address of the Ray cluster that the runs are played on; None: in processes
 
     @property
     def methods(self) -> list[Method]:
@@ -74,6 +76,7 @@ class Plan:
         against = compared_with(self.methods, self.tuned)
         stored: dict[str, Any] = {"arms": arms, "jobs": self.jobs, "against": against}
         stored |= {"tuned": self.tuned} if self.tuned else {}
+        stored |= {"cluster": self.cluster} if self.cluster else {}
         self.folder.write_plan(stored | ({"targets": list(self.targets)} if self.targets else {}))
 
 
@@ -199,7 +202,8 @@ def stored_plan(folder: Path) -> Plan:
     """Return the plan of a folder. Data and modules that were handed over in Python cannot be found again."""
     plan, place = read_plan(folder), CommandFolder(folder)
     runs = [Planned(Experiment.from_json(value), run) for value, run in place.planned()]
-    return Plan(place, runs, plan.get("jobs", 1), plan.get("tuned") or {}, tuple(plan.get("targets", ())))
+    targets = tuple(plan.get("targets", ()))
+    return Plan(place, runs, plan.get("jobs", 1), plan.get("tuned") or {}, targets, plan.get("cluster"))
 
 
 def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Planned]) -> None:
@@ -246,6 +250,14 @@ def checked_number(value: object, what: str) -> int:
     whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
     require(whole, f"{what} from 1, not {value!r}.")
     return int(str(value))
+
+
+def check_side_by_side(experiments: Sequence[Experiment], jobs: int, cluster: str | None) -> None:
+    """Refuse a cluster that is not there, and runs side by side of which each uses all cores by itself."""
+    alone = all(one.engine != "ray" for one in experiments) or (jobs == 1 and cluster is None)
+    require(alone, "The engine ray uses all cores by itself; leave --jobs or --engine out.")
+    if cluster is not None:
+        check_cluster(cluster)
 
 
 def check_tests(federation: Federation) -> None:

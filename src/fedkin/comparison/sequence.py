@@ -25,6 +25,18 @@ def told(callbacks: Sequence[Callback]) -> Callable[[Planned, int, int], Callbac
     return watching
 
 
+def once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that says each sentence once, however many runs say it."""
+    said: set[str] = set()
+
+    def warned(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            warn(sentence)
+
+    return warned
+
+
 def play_in_sequence(
     runs: list[Planned],
     loaded: Loaded,

@@ -42,6 +42,13 @@ class Index:
         """The number of rows of each client."""
         return self.start.diff()
 
+    def only(self, ids: Tensor) -> Index:
+        """The lists of these clients."""
+        sizes = self.sizes[ids]
+        start = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        at = torch.arange(int(start[-1])) + (self.start[ids] - start[:-1]).repeat_interleave(sizes)
+        return Index(self.rows[at], start)
+
     def lists(self) -> list[Tensor]:
         """The row numbers of each client."""
         return [self.rows[a:b] for a, b in pairwise(self.start.tolist())]
@@ -74,6 +81,9 @@ class Federation:
     target_scale: Tensor | None = None  # (n,) what 1 in `y` is worth at each client in the target's own unit
     preparation: dict[str, Any] | None = None  # how a row of the user's table became a sample, as JSON
     notes: tuple[str, ...] = ()  # sentences about the data that the user should read before a run
+    numbers: Tensor | None = (
+        None  # (n,) the clients' numbers in the federation of which this is a part; None: 0, 1, ...
+    )
 
     @property
     def n(self) -> int:
@@ -99,7 +109,38 @@ class Federation:
         """One client that holds the training samples of all these clients; nothing is tested there."""
         whole, none = Index.of([torch.cat([self.train[client] for client in ids.tolist()])]), Index.of([[]])
         return replace(
-            self, train=whole, test=none, validation=None, clients=("all",), irrelevant=None, target_scale=None
+            self,
+            train=whole,
+            test=none,
+            validation=None,
+            clients=("all",),
+            irrelevant=None,
+            target_scale=None,
+            numbers=None,
+        )
+
+    def only(self, ids: Tensor) -> Federation:
+        """The part that belongs to these clients, with their own samples and no others.
+
+        A client's random streams are keyed by its number, and it keeps that number (`numbers`).
+        """
+        lists = [index.only(ids) for index in (self.train, self.test, self.validation) if index is not None]
+        used, place = torch.cat([some.rows for some in lists]).unique(return_inverse=True)
+        parts = place.split([len(some.rows) for some in lists])
+        own = [Index(rows, some.start) for rows, some in zip(parts, lists, strict=True)]
+        return replace(
+            self,
+            x=self.x[used],
+            y=self.y[used],
+            train=own[0],
+            test=own[1],
+            validation=own[2] if len(own) > 2 else None,
+            common=None,
+            server=None,
+            clients=tuple(self.clients[client] for client in ids.tolist()) if self.clients else (),
+            irrelevant=None if self.irrelevant is None else self.irrelevant[ids],
+            target_scale=None if self.target_scale is None else self.target_scale[ids],
+            numbers=ids if self.numbers is None else self.numbers[ids],
         )
 
     def label_counts(self) -> np.ndarray:  # (n, classes)

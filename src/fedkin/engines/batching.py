@@ -73,6 +73,8 @@ class Batching:
         self.class_weights = balanced_weights(federation).to(self.device, self.dtype) if self.balanced else None
         self.sizes = federation.train.sizes.numpy()
         self.starts = federation.train.start.numpy()
+        numbers = federation.numbers
+        self.numbers = np.arange(federation.n) if numbers is None else numbers.numpy()
         self.train_rows = federation.train.rows.to(self.device)
 
     def together(self, ids: Tensor) -> Batching:
@@ -147,7 +149,7 @@ class Batching:
             plan.count.T,
             np.where(short.any(1), short.argmax(1), short.shape[1]).tolist(),
             self.streams(part, "dropout", round, who),
-            rng.keys(self.seed, "picks", round, who),
+            rng.keys(self.seed, "picks", round, self.numbers[who]),
         )
 
     def streams(self, part: Train, purpose: str, round: int, who: np.ndarray) -> list[np.ndarray]:
@@ -155,7 +157,7 @@ class Batching:
         each. The first is that of a part with one batch a step."""
         apart = part.own_streams or part.epochs is not None
         further = [f"{purpose} {b + 1}" for b in range(1, part.batches_per_step)] if apart else []
-        return [rng.keys(self.seed, name, round, who) for name in (purpose, *further)]
+        return [rng.keys(self.seed, name, round, self.numbers[who]) for name in (purpose, *further)]
 
     def batch(self, work: Pass, number: int, live: slice, network: Network, part: Train) -> Batch:
         """Return batch `number` of the clients in `live`, stacked, with what `part` picks and the dropout masks."""
@@ -165,7 +167,7 @@ class Batching:
         if part.picks is not None:
             assert self.pool is not None
             draw = rng.uniform(work.picks[live], number, 1)[:, 0]
-            rows = self.pool.picked(work.ids[live].numpy(), draw, part.picks_own)
+            rows = self.pool.picked(self.numbers[work.ids[live].numpy()], draw, part.picks_own)
             at = torch.from_numpy(rows).to(self.device)
             result |= {f"picked {name}": value[at] for name, value in self.pool.message[part.picks].items()}
         nth, stream = divmod(number, len(work.dropout))

@@ -87,7 +87,10 @@ def run(
     if federation.task == "classify":
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
             warn(sentence)
-    with engine_of(asked, federation, setup, where) as engine, files.locked(where) if where else nullcontext():
+    with (
+        engine_of(asked, federation, setup, where, warn) as engine,
+        files.locked(where) if where else nullcontext(),
+    ):
         given = (experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)
         if profile:
             from fedkin.runs.profiled import Profiled  # builds on this module

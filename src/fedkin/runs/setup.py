@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,8 @@ from fedkin import evaluate, metrics, models
 from fedkin.core import tree
 from fedkin.data.federation import Federation
 from fedkin.engines import ENGINES, Engine
+from fedkin.engines.cluster.connection import check_cluster, connected, waiting_actors
+from fedkin.engines.cluster.division import check_actors
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of, task_of
 from fedkin.errors import require
@@ -42,6 +44,9 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     """Check that an experiment fits its data, and choose what it leaves open. No client is built."""
     method = experiment.method
     check_task(experiment, federation)
+    if experiment.engine == "ray":
+        check_cluster(experiment.ray_address)
+        check_actors(experiment.actors, federation.n)
     kinds = evaluate.wanted_kinds(method, experiment.score, federation.common is not None)
     module = experiment.model
     if isinstance(module, str):
@@ -80,16 +85,22 @@ def check_task(experiment: Experiment, federation: Federation) -> None:
 
 @contextmanager
 def engine_of(
-    experiment: Experiment, federation: Federation, setup: Setup, scratch: Path | None = None
+    experiment: Experiment,
+    federation: Federation,
+    setup: Setup,
+    scratch: Path | None = None,
+    warn: Callable[[str], None] = print,
 ) -> Iterator[Engine]:
     """Build the engine of an experiment, on the cores that were chosen, and close it when the block ends.
 
-    `scratch` is a folder for private models that do not fit into memory.
+    `scratch` is a folder for private models that do not fit into memory. `warn` gets what the user should read.
     """
     if scratch is not None:
         files.make_folder(scratch)
     before = torch.get_num_threads()
-    engine = ENGINES[experiment.engine](
+    kind: Callable[..., Engine] = ENGINES[experiment.engine]
+    ray = {"actors": experiment.actors, "address": experiment.ray_address, "warn": warn}
+    engine = kind(
         federation,
         setup.network,
         experiment.method.train,
@@ -102,6 +113,7 @@ def engine_of(
         scratch=scratch,
         balanced=experiment.class_weights == "balanced",
         cores=setup.threads,
+        **ray if experiment.engine == "ray" else {},
     )
     torch.set_num_threads(1)  # cores train whole clients (engines/team.py): a product that is shared out may differ
     try:
@@ -109,6 +121,23 @@ def engine_of(
     finally:
         torch.set_num_threads(before)
         engine.close()
+
+
+@contextmanager
+def actors_for(experiments: Sequence[Experiment]) -> Iterator[None]:
+    """Let the actors of these experiments, where they have any, wait for the next one until the block ends."""
+    first = next((one for one in experiments if one.engine == "ray"), None)
+    if first is None:
+        yield
+        return
+    with connected(first.ray_address, first.actors) as ray, waiting_actors(ray):
+        yield
+
+
+def on_this_machine(experiment: Experiment) -> Experiment:
+    """Return the experiment without a cluster: what was trained by actors is looked at by the stacked engine."""
+    here = replace(experiment, engine="stacked", actors=None, ray_address=None)
+    return here if experiment.engine == "ray" else experiment
 
 
 def default_threads(network: Network) -> int:
