@@ -66,7 +66,7 @@ def played(start: Any, federation: Any, part: Any, said: list[str], chunk: int =
     method = composed(part, select=Uniform(fraction=1.0))
     options = {"actors": 2, "chunk": chunk, "warn": said.append}
     engine, task, state = start(Ray, method, federation, network(), **options)
-    assert [len(member.ids) for member in engine.crew.members] == [3, 3]
+    assert [len(member.ids) for member in engine.actors.members] == [3, 3]
     for _ in range(3):
         state, _ = rounds.play(method, task, engine, state)
     found = tree.flat({"server": state.collaborate, "clients": engine.private()})
@@ -108,7 +108,7 @@ def test_an_actor_killed_between_rounds_has_the_pool_again(ray_here: Any, federa
         engine, task, state = start(Ray, method, federation, network(), actors=2, chunk=2, warn=said.append)
         state, _ = rounds.play(method, task, engine, state)
         if killed:
-            os.kill(engine.crew.members[1].pid, signal.SIGKILL)
+            os.kill(engine.actors.members[1].pid, signal.SIGKILL)
         state, _ = rounds.play(method, task, engine, state)
         found.append(state.collaborate["model"])
         engine.close()

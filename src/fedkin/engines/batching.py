@@ -180,7 +180,8 @@ class Batching:
         """
         rows = work.rows[number, live]  # (m, width)
         result: Batch = {"x": picked(self.x, rows), "y": work.y[number, live]}
-        if work.full[number] < len(rows) or self.class_weights is not None:
+        last = work.rows.shape[1] if live.stop is None else live.stop
+        if work.full[number] < last or self.class_weights is not None:
             count, width = work.count[number, live], rows.shape[1]
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
         if self.class_weights is not None:

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.core import tree
+from fedkin.core.rows import Sealed
 from fedkin.core.store import BUDGET
 from fedkin.data.federation import Federation
 from fedkin.engines.cluster import tensors
+from fedkin.engines.cluster.actors import Actors, Call, Member
 from fedkin.engines.cluster.answers import Answers
 from fedkin.engines.cluster.connection import connected
-from fedkin.engines.cluster.crew import Call, Crew, Member
 from fedkin.engines.cluster.division import check_actors, divided, shares
 from fedkin.engines.cluster.reply import Apart, Part
 from fedkin.engines.engine import Score, Split
@@ -37,8 +38,9 @@ class Ray:
     """An engine whose clients are divided among actors, once.
 
     `here` is a stacked engine over everyone in this process; it scores the common test set and trains where samples are
-    pooled, and no client keeps anything in it. `actors` is how many there are (None: one a core, or one a GPU), and
-    `address` that of a cluster (None: Ray is started on this machine). `warn` gets sentences that a user should read.
+    pooled, and no client keeps anything in it. `cores` is for other engines: an actor has one. `actors` is how many
+    there are (None: one a core, or one a GPU), and `address` that of a cluster (None: Ray is started on this machine).
+    `warn` gets sentences that a user should read.
     """
 
     default_chunk = staticmethod(Stacked.default_chunk)
@@ -57,6 +59,7 @@ class Ray:
         budget: int = BUDGET,
         scratch: Path | None = None,
         balanced: bool = False,
+        cores: int = 1,
         actors: int | None = None,
         address: str | None = None,
         warn: Callable[[str], None] = print,
@@ -85,8 +88,8 @@ class Ray:
             parts = divided(self.batching.steps(train, torch.arange(n)), number)
             members = [Member(ids, self.ray.put(bare.only(ids)), self.chunk) for ids in parts]
             made = self.ray.put(module), self.ray.put(train)
-            self.crew = Crew(self.ray, members, made, options, gpus, self.device, warn)
-            self.open.callback(self.crew.close)
+            self.actors = Actors(self.ray, members, made, options, gpus, self.device, warn)
+            self.open.callback(self.actors.close)
         except BaseException:
             self.open.close()
             raise
@@ -110,7 +113,7 @@ class Ray:
     def positions(self, ids: Tensor) -> dict[int, Tensor]:
         """Return where the clients of each actor stand in `ids`, for the actors that have any."""
         owner = self.owner[ids]
-        found = {member: (owner == member).nonzero().reshape(-1) for member in range(len(self.crew.members))}
+        found = {member: (owner == member).nonzero().reshape(-1) for member in range(len(self.actors.members))}
         return {member: at for member, at in found.items() if len(at)} or {0: found[0]}
 
     def spread(self, ids: Tensor, name: str, ours: Ours, what: str = "", returns: int = 1) -> Answers:
@@ -123,7 +126,7 @@ class Ray:
             self.tell(what, done, len(ids))
 
         calls = {member: Call(name, ours(member, some), returns) for member, some in at.items()}
-        found = self.crew.ask(calls, tell if what else lambda member: None)
+        found = self.actors.ask(calls, tell if what else lambda member: None)
         return Answers(found, at)
 
     def models(self, ids: Tensor, name: str, ours: Ours, what: str = "") -> Model:
@@ -147,7 +150,7 @@ class Ray:
     def prepare(self, part: Train) -> tuple[int, int]:
         found = self.here.prepare(part)
         if self.batching.pool is not None:
-            self.crew.give_pool(self.ray.put(self.batching.pool.message), self.ray.put(self.batching.pool.ends))
+            self.actors.give_pool(self.ray.put(self.batching.pool.message), self.ray.put(self.batching.pool.ends))
         return found
 
     def survey(self, part: Train, sent: Sent, ids: Tensor, reports: tuple[str, ...]) -> Reply:
@@ -179,14 +182,14 @@ class Ray:
         answers = self.spread(ids, "train", ours, "training clients", returns=3)
         parts, broken = [], []
         for member, (told, upload, change) in answers.found.items():
-            who = self.crew.members[member].ids
+            who = self.actors.members[member].ids
             broken += who[list(told.broken)].tolist()
             if len(told.ids):
                 parts.append(Part(member, who[told.ids], told, upload))
             if keep and self.slots:
-                self.crew.remember(member, change, len(answers.at[member]))
+                self.actors.remember(member, change, len(answers.at[member]))
         lost = tuple(sorted(broken))
-        return Apart(parts, lost, self.crew) if parts else Reply(ids[:0], {}, {}, lost)
+        return Apart(parts, lost, self.actors) if parts else Reply(ids[:0], {}, {}, lost)
 
     def train_together(
         self,
@@ -236,19 +239,20 @@ class Ray:
     def private(self) -> Message:
         if not self.slots:
             return {}
-        everyone = range(len(self.crew.members))
-        found = self.ray.get(self.crew.snapshot(everyone))
-        order = torch.cat([member.ids for member in self.crew.members]).argsort()
+        everyone = range(len(self.actors.members))
+        found = self.ray.get(self.actors.snapshot(everyone))
+        order = torch.cat([member.ids for member in self.actors.members]).argsort()
         return {slot: tree.rows(tree.joined([message[slot] for _, message in found]), order) for slot in self.slots}
 
-    def restore(self, private: Message) -> None:
+    def restore(self, private: Message | Sealed) -> None:
+        assert not isinstance(private, Sealed)  # a run keeps its engine, and this one stores stacked slots
         calls = {}
-        for number, member in enumerate(self.crew.members) if self.slots else ():
+        for number, member in enumerate(self.actors.members) if self.slots else ():
             rows = tree.each(lambda model, ids=member.ids: tree.rows(model, ids), private)
             change = self.ray.put((torch.arange(len(member.ids)), rows))
-            self.crew.remember(number, change, len(member.ids))
+            self.actors.remember(number, change, len(member.ids))
             calls[number] = Call("restore", (change,))
-        self.crew.ask(calls)
+        self.actors.ask(calls)
 
     def clean(self) -> None:
         for folder in self.scratch.glob("slots-*") if self.scratch is not None else ():

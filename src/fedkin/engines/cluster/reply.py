@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Message, Model
-from fedkin.engines.cluster.crew import Call, Crew
+from fedkin.engines.cluster.actors import Actors, Call
 from fedkin.engines.cluster.worker import Told
 from fedkin.messages import Reply
 
@@ -32,20 +32,27 @@ class Apart(Reply):
 
     parts: Sequence[Part]
     order: Tensor  # which of the parts' rows, one part after another, comes first, second, ...
-    crew: Crew
+    actors: Actors
 
-    def __init__(self, parts: Sequence[Part], broken: tuple[int, ...], crew: Crew):
+    def __init__(self, parts: Sequence[Part], broken: tuple[int, ...], actors: Actors):
         every = torch.cat([part.ids for part in parts])
         order = every.argsort()
         names = parts[0].told.report
         report = {name: torch.cat([part.told.report[name] for part in parts])[order] for name in names}
-        known = {"ids": every[order], "report": report, "broken": broken, "parts": parts, "order": order, "crew": crew}
+        known = {
+            "ids": every[order],
+            "report": report,
+            "broken": broken,
+            "parts": parts,
+            "order": order,
+            "actors": actors,
+        }
         for name, value in known.items():
             object.__setattr__(self, name, value)
 
     @cached_property
     def upload(self) -> Message:
-        found = self.crew.fetched([part.uploads for part in self.parts])
+        found = self.actors.fetched([part.uploads for part in self.parts])
         return {name: tree.rows(tree.joined([some[name] for some in found]), self.order) for name in found[0]}
 
     def mean(self, name: str, weight: Tensor) -> Model:
@@ -56,10 +63,10 @@ class Apart(Reply):
         calls = {
             part.member: Call("mean", (part.uploads, name, own)) for part, own in zip(self.parts, shares, strict=True)
         }
-        sums = [found[0] for found in self.crew.ask(calls).values()]
+        sums = [found[0] for found in self.actors.ask(calls).values()]
         like = self.parts[0].told.like[name]
         total = tree.mapped(lambda *values: torch.stack(values).sum(0), *sums)
-        return {key: value.to(self.crew.device, like[key].dtype) for key, value in total.items()}
+        return {key: value.to(self.actors.device, like[key].dtype) for key, value in total.items()}
 
     def finite(self) -> Tensor:
         return torch.cat([part.told.finite for part in self.parts])[self.order]

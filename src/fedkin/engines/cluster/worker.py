@@ -88,8 +88,11 @@ class Worker:
         reply = self.engine.train(part, self.sent(shared, sent), ids, round, uploads, reports, keep)
         like = tree.each(lambda model: tree.rows(model, slice(0, 0)), reply.upload)
         told = Told(reply.ids, reply.report, reply.broken, reply.finite(), like)
-        names = self.names if keep else ()
-        return told, reply.upload, (ids, {name: self.engine.current(ids, name) for name in names})
+        return told, reply.upload, (ids, self.held(ids) if keep else {})
+
+    def held(self, ids: Tensor) -> Message:
+        """Return what clients keep to themselves, stacked; the engine may have it in files."""
+        return {name: self.engine.current(ids, name) for name in self.names}
 
     def mean(self, upload: Message, name: str, share: Tensor) -> Model:
         """Return the part of a weighted mean that these uploads make up, in float64."""
@@ -112,11 +115,12 @@ class Worker:
 
     def private(self) -> tuple[None, tuple[Tensor, Message]]:
         """Return the private slots of all clients, after a word that they are there."""
-        return None, (torch.arange(self.engine.federation.n), self.engine.private())
+        everyone = torch.arange(self.engine.federation.n)
+        return None, (everyone, self.held(everyone))
 
     def restore(self, *changes: tuple[Tensor, Message]) -> None:
         """Put the private slots back to what they were after these changes, the oldest first."""
-        whole = tree.each(lambda model: tree.mapped(torch.clone, model), self.engine.private())
+        whole = self.held(torch.arange(self.engine.federation.n))
         for ids, rows in changes:
             for name, model in rows.items():
                 for key, value in model.items():

@@ -47,7 +47,7 @@ class Member:
     changed: int = 0  # rows of these changes
 
 
-class Crew:
+class Actors:
     """The actors. One that ends in a call is started again, gets its clients' slots back, and is asked once more."""
 
     def __init__(
