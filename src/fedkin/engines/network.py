@@ -167,7 +167,6 @@ class StackedObjective:
             found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)  # unused parameter: zero
         return dict(zip(leaves, found, strict=True))
 
-    @torch.no_grad()
     def add_grad(self, into: Model, keep: float, scale: float, stacked: Model, batch: Batch) -> None:
         """into <- keep * into + scale * grad(stacked), in place. `into` may be the model itself."""
         if self.network.fused is not None:

@@ -30,7 +30,8 @@ Tick = Callable[[float], None]
 Chunk = Tensor  # (m,) clients
 Share = list[Chunk]  # what one core trains, chunk after chunk
 Trained = tuple[Tensor, Message, Message, Message]
-# clients, what they held, what they hold now (in a helper's memory, until its next job), what they upload
+# clients, what they held, what they hold now, what they upload; where there are several shares the last two may lie in
+# a helper's memory, until its next job
 
 
 class Trainer(Protocol):
@@ -181,8 +182,7 @@ class Team:
             except Lost:
                 lost.append(share)
                 continue
-            copies = tree.each(lambda model: tree.mapped(torch.clone, model), found.get("upload", {}))
-            yield torch.cat(share), mine, found.get("after", {}), copies
+            yield torch.cat(share), mine, found.get("after", {}), found.get("upload", {})
         if lost:
             self.close()
             self.cores, self.chunk = 1, max(1, self.chunk // 2)
