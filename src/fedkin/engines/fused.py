@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.core.tree import Batch, Model
-from fedkin.engines.convolution import Product, Way, way
+from fedkin.engines.convolution import WAYS, Product, Way
 from fedkin.engines.layers import KeyedDropout, Layers
 
 MASK = "mask of "  # batch[MASK + name] multiplies the input of the dropout layer `name`
@@ -46,11 +46,12 @@ def supported(layer: nn.Module) -> bool:
 
 
 class Fused:
-    """The gradients of a sequence of layers that `fits`."""
+    """The gradients of a sequence of layers that `fits`. `way` names how its images are convolved, if it has any."""
 
-    def __init__(self, layers: Layers):
+    def __init__(self, layers: Layers, way: str = "looped"):
         self.layers = layers
-        self.way = way([layer for _, layer in layers])
+        images = any(isinstance(layer, nn.Conv2d | nn.MaxPool2d) for _, layer in layers)
+        self.way = WAYS[way] if images else None
         kinds = (nn.Linear, nn.Conv2d)
         self.first = next(i for i, (_, layer) in enumerate(layers) if isinstance(layer, kinds))  # with parameters
         last = layers[-1][1]

@@ -53,6 +53,7 @@ class Network:
         self.dropouts = {
             name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
         }
+        self.sample, self.batch = sample, batch
         self.masks, self.footprint, self.outputs = self._try_out(sample, batch, classes)
         self.layers = layers.supported_layers(self.module, set(self.model))
         self.fused = Fused(self.layers) if self.layers is not None and fits(self.layers, sample) else None

@@ -50,6 +50,7 @@ class Simulation:
         self.batching = Batching(federation, dtype, self.device, seed, balanced)
         made = module if isinstance(module, Network) else network_of(federation, module, train, dtype, self.device)
         self.network: Network = made
+        self.rehearse(made)
         self.tell: Tell = nobody
         samples, scale = (self.batching.x, self.batching.y), federation.target_scale
         self.scoring = Scoring(self.network, *samples, scale, lambda *far: self.tell(*far))
@@ -63,6 +64,10 @@ class Simulation:
         self.splits: tuple[Split, ...] = ("train", "test")
         self.splits += ("validation",) if federation.validation is not None else ()
         self.has_common_test, self.irrelevant = federation.common is not None, federation.irrelevant
+
+    @staticmethod
+    def rehearse(network: Network) -> None:
+        """Choose how this network is trained, where there are several ways."""
 
     @staticmethod
     def default_chunk(network: Network) -> int:

@@ -19,6 +19,7 @@ from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.batching import Pass
 from fedkin.engines.network import Network
+from fedkin.engines.rehearsal import best_chunk, choose_way
 from fedkin.engines.simulation import Simulation
 from fedkin.engines.team import Tick
 from fedkin.messages import Work
@@ -31,19 +32,23 @@ Step = Callable[[Message, list[Batch]], Message]  # the carry of a chunk and its
 class Stacked(Simulation):
     """Trains a whole chunk of clients with each tensor operation."""
 
+    rehearse = staticmethod(choose_way)
+
     @staticmethod
     def default_chunk(network: Network) -> int:
-        """Return how many clients' weights fit into the cache; large convolutions run best one client at a time.
+        """Return with how many clients at once training is fastest; a chunk changes speed and last digits only.
 
-        The numbers were measured on a CPU (benchmarks/speed.py); a chunk changes speed and last digits only.
+        For networks that are trained without autograd it is measured, once for a machine; for others it is a rule that
+        was found on one.
         """
         if next(iter(network.model.values())).device.type == "cuda":
             return 64
-        convolves = any(value.dim() == 4 for value in network.model.values())
-        if convolves:
+        if network.fused is not None:
+            choose_way(network)
+            return best_chunk(network)
+        if any(value.dim() == 4 for value in network.model.values()):
             return 10 if network.parameters < 30_000 else 5 if network.parameters < 200_000 else 1
-        most, numbers = (200, 2_000_000) if network.fused is not None else (100, 200_000)
-        return max(10, min(most, numbers // network.parameters))
+        return max(10, min(100, 200_000 // network.parameters))
 
     @property
     def divisible(self) -> bool:

@@ -56,7 +56,7 @@ class Team:
         self.crew: Crew | None = None
         self.part: Train | None = None  # the part that the crew knows
         self.seconds, self.steps = 0.0, 0.0  # of training in this process alone
-        self.costs: dict[int, int] = {}  # steps of each client of the round
+        self.costs = np.zeros(0, dtype=np.int64)  # steps of each client of the round
 
     def divided(self, steps: np.ndarray, ids: Tensor, even: bool) -> list[Chunk]:
         """Return the clients in chunks, those with the most steps first.
@@ -64,7 +64,8 @@ class Team:
         Where not all batches are `even`, a chunk pads its batches to the longest of them, so that a client's last
         digits depend on its chunk: then chunks are those of one core.
         """
-        self.costs = dict(zip(ids.tolist(), steps.tolist(), strict=True))
+        self.costs = np.zeros(int(ids.max()) + 1 if len(ids) else 0, dtype=np.int64)
+        self.costs[ids.numpy()] = steps
         order = ids[torch.from_numpy(np.argsort(-steps, kind="stable"))]
         size = self.chunk
         if even and self.divisible and self.helps(int(steps.sum())):
@@ -96,7 +97,7 @@ class Team:
 
     def cost(self, chunk: Chunk) -> int:
         """How many steps the clients of a chunk take together."""
-        return sum(self.costs[client] for client in chunk.tolist())
+        return int(self.costs[chunk.numpy()].sum())
 
     def trained(self, part: Train, sent: Sent, shares: list[Share], round: int, tick: Tick) -> Iterator[Trained]:
         """Train these shares, the first in this process and the others by the crew, and yield what came out."""
