@@ -70,6 +70,11 @@ class Simulation:
         """Choose how this network is trained, where there are several ways."""
 
     @staticmethod
+    def usual_chunk(network: Network) -> int:
+        """Return how many clients with this network train at once on most machines."""
+        return 1
+
+    @staticmethod
     def default_chunk(network: Network) -> int:
         """Return how many clients with this network train at once unless the experiment says it."""
         return 1

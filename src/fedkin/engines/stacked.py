@@ -41,14 +41,20 @@ class Stacked(Simulation):
         For networks that are trained without autograd it is measured, once for a machine; for others it is a rule that
         was found on one.
         """
-        if next(iter(network.model.values())).device.type == "cuda":
+        if network.fused is None or network.sample.device.type == "cuda":
+            return Stacked.usual_chunk(network)
+        choose_way(network)
+        return best_chunk(network)
+
+    @staticmethod
+    def usual_chunk(network: Network) -> int:
+        """Return how many clients train at once on most machines."""
+        if network.sample.device.type == "cuda":
             return 64
-        if network.fused is not None:
-            choose_way(network)
-            return best_chunk(network)
         if any(value.dim() == 4 for value in network.model.values()):
             return 10 if network.parameters < 30_000 else 5 if network.parameters < 200_000 else 1
-        return max(10, min(100, 200_000 // network.parameters))
+        most, numbers = (200, 2_000_000) if network.fused is not None else (100, 200_000)
+        return max(10, min(most, numbers // network.parameters))
 
     @property
     def divisible(self) -> bool:

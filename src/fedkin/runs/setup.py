@@ -57,11 +57,12 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     task = task_of(federation, network, experiment.rounds, experiment.seed)
     if method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)
-    chunk = experiment.chunk or ENGINES[experiment.engine].default_chunk(network)
+    engine = ENGINES[experiment.engine]
+    chunk, usual = (experiment.chunk or choice(network) for choice in (engine.default_chunk, engine.usual_chunk))
     threads = experiment.threads or default_threads(network)
     sample = evaluate.sampled(experiment.seed, federation.n, experiment.score_clients)
     tested = federation.test.sizes if sample is None else federation.test.sizes[sample]
-    every = experiment.evaluate_every or evaluate.cadence(method, task, kinds, chunk, tested, federation.common)
+    every = experiment.evaluate_every or evaluate.cadence(method, task, kinds, usual, tested, federation.common)
     private = method.train.slots(network.model, method.collaborate.gives.own_model)
     size = tree.size(private.values())[1]
     held = memory.budget(experiment.memory, min(chunk, federation.n), size)
