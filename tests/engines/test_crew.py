@@ -95,6 +95,21 @@ def test_what_a_helper_gave_is_not_overwritten_by_its_next_job(engines: Any) -> 
     assert helped.team.crew is not None
 
 
+def test_replies_of_one_helper_alone_are_not_overwritten_by_its_next_job(engines: Any) -> None:
+    part = fk.train.SGD(steps=3, batch=8)
+    helped = engines(module=build("dnn:9", (17,), 5, 0), shape=(17,), part=part, cores=2)
+    rounds(helped, part, 2)
+    asked = helped.team.divided(helped.batching.steps(part, torch.arange(7)), torch.arange(7), True)
+    shares = helped.team.taken(asked)
+    theirs = torch.cat(shares[1]).sort().values  # what the helper trains
+    sent = Sent(torch.arange(7), shared={"model": helped.network.model})
+    first = helped.train(part, sent, torch.arange(7), 3, uploads=theirs)
+    before = tree.mapped(torch.clone, first.upload["model"])
+    helped.train(part, sent, torch.arange(7), 4, uploads=theirs)
+    assert torch.equal(first.ids, theirs)
+    assert all(torch.equal(value, first.upload["model"][name]) for name, value in before.items())
+
+
 def test_a_killed_helper_is_done_without(engines: Any) -> None:
     part = fk.train.SGD(steps=3, batch=8)
     settings = {"module": build("dnn:9", (17,), 5, 0), "shape": (17,), "part": part}
