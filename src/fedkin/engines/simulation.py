@@ -59,7 +59,7 @@ class Simulation:
         private = train.slots(self.network.model, own)
         self.slots = slots_for(private, federation.n, budget, scratch)
         size = tree.size([self.network.model])[1] + tree.size(private.values())[1]
-        cores = cores if self.device.type == "cpu" else 1
+        cores = min(cores, federation.n) if self.device.type == "cpu" else 1
         self.team = Team(self, self.chunk, cores, size, self.divisible and repeatable())
         self.splits: tuple[Split, ...] = ("train", "test")
         self.splits += ("validation",) if federation.validation is not None else ()
