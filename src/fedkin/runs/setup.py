@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from fedkin import evaluate, metrics, models
 from fedkin.core import tree
 from fedkin.data.federation import Federation
 from fedkin.engines import ENGINES, Engine
-from fedkin.engines.cluster.connection import check_cluster, connected, waiting_actors
+from fedkin.engines.cluster.connection import check_cluster, kept
 from fedkin.engines.cluster.division import check_actors
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of, task_of
@@ -127,11 +127,7 @@ def engine_of(
 @contextmanager
 def actors_for(experiments: Sequence[Experiment]) -> Iterator[None]:
     """Let the actors of these experiments, where they have any, wait for the next one until the block ends."""
-    first = next((one for one in experiments if one.engine == "ray"), None)
-    if first is None:
-        yield
-        return
-    with connected(first.ray_address, first.actors) as ray, waiting_actors(ray):
+    with kept() if any(one.engine == "ray" for one in experiments) else nullcontext():
         yield
 
 
