@@ -124,10 +124,8 @@ class Simulation:
     def kept(self, ids: Tensor, after: Message) -> list[int]:
         """Let clients keep what is finite, and return the others."""
         good = torch.stack([tree.finite(model) for model in after.values()]).all(0).cpu()
-        if good.all():
-            self.slots.write(ids, after)
-            return []
-        self.slots.write(ids[good], tree.each(lambda model: tree.rows(model, good), after))
+        finite = after if good.all() else tree.each(lambda model: tree.rows(model, good), after)  # no copy of all
+        self.slots.write(ids[good], finite)
         return ids[~good].tolist()
 
     def train_together(
