@@ -1,6 +1,6 @@
 """How well, and how fast, irrelevant clients are found.
 
-    python benchmarks/relevance.py [flip] [odd_even] [speed] [--seeds 0,1,2] [--jobs 2]
+    python benchmarks/relevance.py [flip] [odd_even] [speed] [inversion] [--seeds 0,1,2] [--jobs 2] [--json]
 
 flip: MNIST, 50 clients with at most 300 training images, all labels of the irrelevant clients flipped, MLR, eta 0.1,
 one epoch of batch 32, one dummy a class, 50 steps of Adam at 0.1, 20 rounds; the AUC of the scores in round 20 and in
@@ -8,12 +8,14 @@ the mean of all rounds, precision and recall in round 20, test accuracy. odd_eve
 digits and four with even digits and random labels, MLR, eta 0.1, one epoch of batch 32, 50 rounds, all clients; test
 accuracy, mean of the last ten rounds. A seed is that of the data and of the run; rows are means over seeds. Both need
 the images (see docs/data.md). speed: the relevance step of 500 clients, and all its distances against a loop of
-scipy's.
+scipy's. inversion: the relevance step by the slopes in closed form against differentiating twice, 50 steps, one dummy a
+class, alternately; the least time of each counts, because other load only adds time. `--json` is for it alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 from collections.abc import Callable
@@ -133,7 +135,8 @@ def speed(threads: int) -> None:
 
     def work(m: int) -> torch.Tensor:
         target = {k: 0.1 * torch.randn(m, *v.shape, generator=gen) for k, v in network.model.items()}
-        dummies = inverted(network.logits, tree.repeated(network.model, m), target, start, y, 50, 0.1)
+        sent = tree.repeated(network.model, m)
+        dummies = inverted(network.logits, sent, target, start, y, 50, 0.1, layers=network.layers)
         return (dummies - start).reshape(m, 10, 1, 784)
 
     work(few)  # warm
@@ -156,13 +159,57 @@ def speed(threads: int) -> None:
     print(f"{scipy / some:,.0f}x")
 
 
+WORK = {  # the clients' network and their number
+    "MLR 784-10, 20 clients": ("mlr", 20),
+    "DNN 784-100-10, 20 clients": ("dnn:100", 20),
+    "MLP 784-200-200-10, 20 clients": ("mlp:200,200", 20),
+    "CNN 1x28x28, 10 clients": ("cnn", 10),
+    "LeNet 1x28x28, 10 clients": ("lenet", 10),
+}
+
+
+def against(spec: str, m: int, repeats: int) -> dict[str, float]:
+    """Seconds of the relevance step of m clients that were sent one model, by both ways to the slope of J."""
+    network = Network(fk.models.build(spec, (1, 28, 28), 10, 0), torch.zeros(1, 28, 28), 32, classes=10)
+    gen = torch.Generator().manual_seed(0)
+    start, y = torch.randn(10, 1, 28, 28, generator=gen), balanced(10, 1)
+    sent = tree.repeated(network.model, m)
+    target = {k: 0.1 * torch.randn(m, *v.shape, generator=gen) for k, v in network.model.items()}
+
+    def step(closed: bool) -> None:
+        layers = network.layers if closed else None
+        dummies = inverted(network.logits, sent, target, start, y, 50, 0.1, layers=layers)
+        wasserstein((dummies - start).reshape(m, 10, 1, -1))
+
+    for closed in (True, False):
+        step(closed)  # warm
+    rounds = [[timed(lambda closed=closed: step(closed)) for closed in (True, False)] for _ in range(repeats)]
+    new, old = (min(times) for times in zip(*rounds, strict=True))
+    return {"closed": new, "twice": old, "ratio": old / new}
+
+
+def inversion(threads: int, repeats: int, as_json: bool) -> None:
+    torch.set_num_threads(threads)
+    found = {}
+    for name, (spec, m) in WORK.items():
+        found[name] = against(spec, m, repeats)
+        if not as_json:
+            said = "{closed:7.3f} s in closed form, {twice:7.3f} s by differentiating twice: {ratio:.1f}x"
+            print(f"{name:32}" + said.format(**found[name]), flush=True)
+    if as_json:
+        print(json.dumps(found, indent=2))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=["flip", "odd_even", "speed"], default=["odd_even", "flip", "speed"])
+    every = ["odd_even", "flip", "speed", "inversion"]
+    parser.add_argument("what", nargs="*", choices=every, default=every)
     parser.add_argument("--only", default="", help="rows whose name has this, a regular expression")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--threads", type=int, default=1, help="of the speed measurement")
+    parser.add_argument("--threads", type=int, default=1, help="of speed and inversion")
+    parser.add_argument("--repeats", type=int, default=5, help="of inversion")
+    parser.add_argument("--json", action="store_true", help="inversion's numbers as JSON")
     given = parser.parse_args()
     seeds = [int(word) for word in given.seeds.split(",")]
     for what, rows in (("odd_even", odd_even()), ("flip", flips())):
@@ -171,6 +218,8 @@ def main() -> None:
             tabulated(chosen, seeds, given.jobs)
     if "speed" in given.what:
         speed(given.threads)
+    if "inversion" in given.what:
+        inversion(given.threads, given.repeats, given.json)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from torch import nn
 from fedkin.command import cli
 from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation, Stacked
+from fedkin.engines.cluster.connection import QUIET, load_ray, waiting_actors
 from fedkin.engines.simulation import task_of
 from fedkin.messages import Task
 from fedkin.parts import Method
@@ -35,6 +37,18 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def ray_here() -> Iterator[Any]:
+    """Ray with two cores on this machine, started once for all tests; engines find it and leave it running."""
+    if find_spec("ray") is None:
+        pytest.skip("Ray is not installed")
+    ray = load_ray(alone=True)
+    ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, **QUIET)
+    with waiting_actors(ray):
+        yield ray
+    ray.shutdown()
 
 
 @pytest.fixture

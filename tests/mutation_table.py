@@ -105,14 +105,15 @@ ENGINES = [
     Mutation("padding-evaluated", "(hit & block.live).sum(1)", "hit.sum(1)", "engines -k evaluation"),
     Mutation(
         "recv-before-mixing",
-        'if "model" not in sent.own:',
+        'if "model" not in sent.own or not got.any():',
         "if True:",
         "test_round.py parts engines -k mixing or mixed or kinds",
     ),
     Mutation(
         "recv-after-training",
-        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s"): trainers = everyone if '
-        'method.trains == "everyone" else ids uploads = ids if collaborate.gives.replies else ids[:0] '
+        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s", "training steps"): '
+        'trainers = everyone if method.trains == "everyone" else ids '
+        "uploads = ids if collaborate.gives.replies else ids[:0] "
         "trained = engine.train_together if train.pools else engine.train "
         "reply = trained(train, sent, trainers, r, uploads, method.needs.reports)",
         "trainers = everyone if method.trains == 'everyone' else ids\n"
@@ -159,14 +160,14 @@ RUNS = [
     Mutation("flamby-fitted-on-all", "frame.iloc[mine]", "frame", FLAMBY),
     Mutation(
         "table-fitted-on-all-rows",
-        "zip(federation.names, federation.train.lists(), strict=True)}",
-        "zip(federation.names, federation.test.lists(), strict=True)}",
+        "federation.train.rows.numpy(), federation.train.start.tolist()",
+        "federation.test.rows.numpy(), federation.test.start.tolist()",
         "data -k preparation",
     ),
     Mutation(
         "site-scaled-by-all",
-        'name: common if standardise == "all" else',
-        "name: common if True else",
+        'if standardise == "all": sites =',
+        "if True: sites =",
         "data -k preparation",
     ),
     Mutation("indicator-forgotten", "if missing else []", "if False else []", "data -k preparation"),
@@ -212,7 +213,7 @@ RUNS = [
     Mutation(
         "cadence-of-its-own", "experiment.evaluate_every or every", "setup.evaluate_every", "comparison -k cadence"
     ),
-    Mutation("newer-format-believed", "isinstance(found, int) and found <= FORMAT", "True", "runs -k folder"),
+    Mutation("newer-format-believed", "isinstance(found, int) and found <= SEGMENTED", "True", "runs -k folder"),
     Mutation(
         "stop-not-heard",
         "any(answer is False for answer in answers)",

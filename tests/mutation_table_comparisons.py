@@ -180,4 +180,25 @@ TUNING = [
     Mutation("budgets-alike", "len(set(budgets.values())) == 1", "budgets", "comparison/test_tuned.py"),
 ]
 
-ABOVE_RUNS = [*COMPARISONS, *VERDICTS, *PRESETS, *ANSWERS, *DEPLOY, *TUNING]
+RUNS = [  # how often a run is scored, where its time goes, and what is quick about it
+    Mutation("sum-of-large-is-broken", "if sums.all():", "if True:", "core/test_tree.py"),
+    Mutation("block-left-out", "width if at == some - 1 else", "", "core/test_tree.py"),
+    Mutation("repeated-pick", "seen = (picks[:j] == pick).any(0)", "seen = picks[0] == pick", "core/test_batches.py"),
+    Mutation(
+        "files-left-open", "def ended(self, finished: bool) -> None: close(self.handles)", "", "runs/test_callbacks.py"
+    ),
+    Mutation(
+        "batches-in-training", "self.watch.move(self.batch_seconds(), TRAINING, BATCHES)", "", "runs/test_profile.py"
+    ),
+    Mutation("seconds-charged-twice", "self.seconds[before] -= seconds", "", "runs/test_profile.py"),
+    Mutation("pause-of-the-inner-row", "self.switch(outer)", "pass", "runs/test_profile.py"),
+    Mutation("scored-once", "min(task.rounds // POINTS, round(8", "min(task.rounds, round(8", "runs/test_cadence.py"),
+    Mutation(
+        "cadence-changed-on-the-way",
+        'experiment.evaluate_every or then.get("evaluate_every")',
+        "experiment.evaluate_every",
+        "runs -k cadence",
+    ),
+]
+
+ABOVE_RUNS = [*COMPARISONS, *VERDICTS, *PRESETS, *ANSWERS, *DEPLOY, *TUNING, *RUNS]

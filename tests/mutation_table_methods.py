@@ -7,18 +7,46 @@ from mutation_table import Mutation
 DITTO = "methods -k ditto"
 MESSAGES = "golden -k message"
 WHOLE = "gram(stacked, list(stacked))"
+MATCHING = "keep/test_matching.py"
+MANY = "collaborate/test_many_clients.py"
 
 METHODS = [
     Mutation("epochs-shared-out", "epochs * -(-sizes // batch)", "epochs * -(-sizes // batch) // 2 + 1", "core golden"),
     Mutation("streams-of-a-step-alike", 'f"{purpose} {b + 1}"', "purpose", DITTO),
     Mutation("ditto-shares-a-stream", "own_streams = True", "own_streams = False", DITTO),
-    Mutation("fedamp-weighs-whole-models", "distances(gram(stacked, tensors))", f"distances({WHOLE})", MESSAGES),
-    Mutation("heurfedamp-weighs-whole-models", "cosines(gram(stacked, each))", f"cosines({WHOLE})", MESSAGES),
+    Mutation("weighs-whole-models", "components(stacked, self.granular())", 'components(stacked, "model")', MESSAGES),
     Mutation("official-draws-batches", ', sampler="cyclic")', ")", "golden/test_fedmcsa.py -k official"),
-    Mutation("first-line-without-n", "self.tau / len(products)", "self.tau", "golden/test_fedmcsa.py"),
+    Mutation("first-line-without-n", "self.tau / len(kept)", "self.tau", "golden/test_fedmcsa.py"),
     Mutation(
-        "labels-not-fitted", 'y if soft is None else dummies["y"].softmax(-1)', "y", "golden keep -k pfedre or label"
+        "labels-not-fitted",
+        'dummies["y"].softmax(-1) if "y" in dummies else y',
+        "y",
+        "golden keep -k pfedre or label",
     ),
+    Mutation("slope-without-bias", "torch.bmm(a, a.mT).add_(1)", "torch.bmm(a, a.mT)", MATCHING),
+    Mutation("slope-without-bias-target", ", d).sub_(h, alpha=2)", ", d)", MATCHING),
+    Mutation("slope-without-target-by-d", "on_d.baddbmm_(a, g.mT, alpha=-2)", "on_d", MATCHING),
+    Mutation("slope-without-target-by-a", "on_a.baddbmm_(d, g, alpha=-2)", "on_a", MATCHING),
+    Mutation("slope-of-many-without-pull", "torch.bmm(d, gap)", "0 * torch.bmm(d, gap)", MATCHING),
+    Mutation("slope-of-many-without-bias", "torch.baddbmm(off, a, gap.mT)", "torch.bmm(a, gap.mT)", MATCHING),
+    Mutation("slope-not-handed-along", "self.added(on_d, t, self.weight.mT)", "on_d", MATCHING),
+    Mutation("slope-not-handed-back", "else pulls[1], d, self.weight", "else pulls[1], 0 * d, self.weight", MATCHING),
+    Mutation("slope-without-loss", "a = through_softmax(p, t)", "a = 0 * through_softmax(p, t)", MATCHING),
+    Mutation("slope-without-softmax", "slope - (p * slope).sum(-1, keepdim=True)", "slope", MATCHING),
+    Mutation("slope-of-sum-not-mean", "t = t / k", "t = t / 1", MATCHING),
+    Mutation("slope-by-labels-reversed", "return swapped(a), -t", "return swapped(a), t", MATCHING),
+    Mutation("slope-through-closed-relu", "ops.threshold_backward(d, seen, 0)", "d", MATCHING),
+    Mutation("slope-of-filters-not-along", "on_d.add_(self.convolved(t, self.weight))", "on_d", MATCHING),
+    Mutation(
+        "slope-of-filters-without-pull", "torch.cat([gap, weight], 1)", "torch.cat([0 * gap, weight], 1)", MATCHING
+    ),
+    Mutation(
+        "slope-changes-the-model",
+        ".repeat(1, x.shape[1], 1), x",
+        ".expand(-1, x.shape[1], -1).contiguous(), x",
+        MATCHING,
+    ),
+    Mutation("layers-not-handed-over", "layers=network.layers,", "layers=None,", MATCHING),
     Mutation("labels-without-softmax", 'dummies["y"].softmax(-1)', 'dummies["y"]', "golden keep -k pfedre or label"),
     Mutation(
         "alpha-falls-early", 'self.alpha_gamma * int(slot["rounds"])', "self.alpha_gamma", "golden/test_fedacs.py"
@@ -31,4 +59,26 @@ METHODS = [
         "runs/test_gradient_norm.py",
     ),
     Mutation("gap-not-finite-written", '"gap": finite(gamma)', '"gap": gamma', "runs/test_gradient_norm.py"),
+    Mutation("own-place-of-the-first-block", "mine.diagonal(at.start)", "mine.diagonal(0)", MANY),
+    Mutation("similarities-held-in-a-square", "hold=self.neighbours is None", "hold=True", MANY),
+    Mutation("a-second-square", "return of.held", "return of.held.clone()", MANY),
+    Mutation("neighbours-without-oneself", "torch.where(mine, torch.inf, weights)", "weights", MANY),
+    Mutation("neighbours-not-normalised", "found / total.clamp", "found / torch.ones_like(total).clamp", MANY),
+    Mutation("dropped-weight-is-what-is-kept", "(weights.sum(1) - total[:, 0])", "total[:, 0]", MANY),
+    Mutation(
+        "quantile-trusts-its-sample", "if below <= first and len(ends) and last", "if last", "core/test_geometry.py"
+    ),
+    Mutation("quantile-forgets-what-is-below", "below + found[1", "found[1", "core/test_geometry.py"),
+    Mutation("sketch-not-scaled", "dtype=torch.float64) / k**0.5", "dtype=torch.float64)", "core/test_geometry.py"),
+    Mutation("sketch-scaled-twice", "/ k**0.5", "/ k", "core/test_geometry.py"),
+    Mutation("sketch-without-seed", 'generator(seed, f"sketch', 'generator(0, f"sketch', MANY),
+    Mutation("one-sketch-for-all-components", 'f"sketch/{component}"', '"sketch"', MANY),
+    Mutation("sketch-of-updates-from-a-client", "tree.row(shorter[-1], 0)", "tree.row(shorter[0], 0)", MANY),
+    Mutation(
+        "square-of-weights-on-disk",
+        "<= WHOLE else kin.largest(NEAREST)",
+        "<= WHOLE else kin",
+        "collaborate -k run_writes",
+    ),
+    Mutation("kin-of-many-drawn", "if of.crowded:", "if False:", "report/test_who_learns_from_whom.py"),
 ]

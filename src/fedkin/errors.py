@@ -8,6 +8,10 @@ class BadInput(ValueError):
     """A mistake in what the user asked for. The command line prints the sentence and exits with code 2."""
 
 
+class Unfinished(Exception):
+    """Something ended a run that is no mistake of the user's; the sentence says how to go on. Exit code 1."""
+
+
 def unknown(kind: str, name: str, choices: Iterable[str]) -> BadInput:
     """The error for a name that is not among the choices. It names the nearest choices, or all if none is near."""
     known = sorted(choices)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fedkin.core import batches, tree
+from fedkin.core.rng import generator
 from fedkin.engines.engine import Engine, Score, Split
 from fedkin.errors import require
 from fedkin.messages import Model, Sent, Task
@@ -17,6 +18,7 @@ from fedkin.round import State
 
 KINDS = ("post", "global", "recv", "test")  # of accuracy: of which model on whose samples; docs/decisions/0002
 
+POINTS = 12  # rounds of a run that are scored by default, at least
 BLOCK = 512  # clients whose personal models are held at once while they are scored, ...
 HELD = 2**30  # ... as far as these models take no more bytes
 
@@ -45,11 +47,13 @@ def wanted_kinds(method: Method, asked: Collection[str] | None, common: bool) ->
 def cadence(
     method: Method, task: Task, kinds: Collection[str], chunk: int, test_sizes: Tensor, common: Tensor | None
 ) -> int:
-    """Return every how many rounds to score, so that scoring costs about an eighth of the run.
+    """Return every how many rounds to score: at least `POINTS` times a run, so that its curves show a course, and more
+    often as long as scoring costs about an eighth of the run.
 
-    The cost is counted in work, not in time, so that the choice is the same on every machine. The unit is one scored
-    sample: a trained sample costs three, and a step of a chunk has a fixed cost that only small models feel (measured:
-    about 2,000 for 610 parameters).
+    The last round is scored in any case. The cost is counted in work, not in time, so that the choice is the same on
+    every machine. The unit is one scored sample: a trained sample costs three, and a step of a chunk has a fixed cost
+    that only small models feel (measured: about 2,000 for 610 parameters). `chunk` is how many clients train at once on
+    most machines, and `test_sizes` are those of the clients that are scored.
     """
     train, sizes = method.train, task.sizes.numpy()
     fixed = 1.2e6 / tree.size([task.model])[0]
@@ -62,9 +66,9 @@ def cadence(
     share = 1.0 if method.trains == "everyone" else method.select.share(task)
     looks = ("post" in kinds) + ("recv" in kinds or "global" in kinds)
     work = looks * float(test_sizes.sum())
-    work += training(task.n) if method.finetunes and "post" in kinds else 0.0
+    work += training(len(test_sizes)) if method.finetunes and "post" in kinds else 0.0
     work += len(common) if common is not None and "test" in kinds else 0.0
-    return max(1, min(task.rounds, round(8 * work / training(share * task.n))))
+    return max(1, min(task.rounds // POINTS, round(8 * work / training(share * task.n))))
 
 
 def splits_scored(engine: Engine) -> dict[str, Split]:
@@ -73,43 +77,72 @@ def splits_scored(engine: Engine) -> dict[str, Split]:
     return {suffix: split for suffix, split in scored.items() if split in engine.splits}
 
 
-def received_models(method: Method, task: Task, engine: Engine, sent: Sent) -> Model:
-    """Return what every client holds just before it trains: the model it was sent or, if none, the one it had.
+def sampled(seed: int, n: int, number: int | None) -> Tensor | None:
+    """Return the clients that are scored where not all of n are: a random sample, the same for all rounds and methods
+    of one seed; None where all are scored."""  # (number,) ascending
+    if number is None or number >= n:
+        return None
+    return torch.randperm(n, generator=generator(seed, "score clients"))[:number].sort().values
+
+
+def received_models(method: Method, task: Task, engine: Engine, sent: Sent, ids: Tensor | None = None) -> Model:
+    """Return what these clients, by default all, hold just before they train: the model they were sent or, if none, the
+    one they had.
 
     Call this after the server has sent its messages and before the clients train.
     """
-    held = engine.current(torch.arange(task.n), method.train.shared)
-    if "model" not in sent.own:
+    ids = torch.arange(task.n) if ids is None else ids
+    held = engine.current(ids, method.train.shared)
+    got = torch.isin(ids, sent.ids)
+    if "model" not in sent.own or not got.any():
         return held
-    return {name: value.index_copy(0, sent.ids, sent.own["model"][name]) for name, value in held.items()}
+    to, row = got.nonzero()[:, 0], torch.searchsorted(sent.ids, ids[got])
+    return {name: value.index_copy(0, to, sent.own["model"][name][row]) for name, value in held.items()}
 
 
-def score_received(method: Method, task: Task, engine: Engine, sent: Sent) -> dict[str, Score]:
-    """Score what every client holds just before it trains (`recv`)."""
-    held, everyone = received_models(method, task, engine, sent), torch.arange(task.n)
-    return {f"recv{suffix}": engine.score(held, everyone, split) for suffix, split in splits_scored(engine).items()}
+def score_received(
+    method: Method, task: Task, engine: Engine, sent: Sent, sample: Tensor | None = None
+) -> dict[str, Score]:
+    """Score what every client, or each of a sample, holds just before it trains (`recv`)."""
+    parts: dict[str, list[Score]] = {}
+    for ids in blocks(task, sample):
+        held = received_models(method, task, engine, sent, ids)
+        for suffix, split in splits_scored(engine).items():
+            parts.setdefault(f"recv{suffix}", []).append(engine.score(held, ids, split))
+    return {kind: joined(scores, task.n, sample) for kind, scores in parts.items()}
 
 
 def score_models(
-    method: Method, task: Task, engine: Engine, state: State, kinds: Collection[str] = KINDS
+    method: Method,
+    task: Task,
+    engine: Engine,
+    state: State,
+    kinds: Collection[str] = KINDS,
+    sample: Tensor | None = None,
 ) -> dict[str, Score]:
     """Score the models as they are now: `global`, `post` and `test`, where they are among `kinds`.
 
-    A train part may name further private models (`Train.also`); they are scored as 'post-<name>'.
+    A train part may name further private models (`Train.also`); they are scored as 'post-<name>'. With a `sample` only
+    these clients are scored.
     """
     found: dict[str, Score] = {}
     common, splits = method.collaborate.model(state.collaborate), splits_scored(engine)
-    if common is not None and "global" in kinds:
-        found |= {f"global{suffix}": engine.score_one(common, split) for suffix, split in splits.items()}
     parts: dict[str, list[Score]] = {}
-    for ids in blocks(task) if "post" in kinds else ():
+    if common is not None and "global" in kinds:
+        if sample is None:
+            found |= {f"global{suffix}": engine.score_one(common, split) for suffix, split in splits.items()}
+        for ids in blocks(task, sample) if sample is not None else ():
+            for suffix, split in splits.items():
+                score = engine.score(tree.repeated(common, len(ids)), ids, split)
+                parts.setdefault(f"global{suffix}", []).append(score)
+    for ids in blocks(task, sample) if "post" in kinds else ():
         models = personal_models(method, task, engine, state, ids)
         for suffix, split in splits.items():
             parts.setdefault(f"post{suffix}", []).append(engine.score(models, ids, split, method.train))
             for name, slot in method.train.also.items():
                 score = engine.score(engine.current(ids, slot), ids, split)
                 parts.setdefault(f"post-{name}{suffix}", []).append(score)
-    found |= {kind: joined(scores) for kind, scores in parts.items()}
+    found |= {kind: joined(scores, task.n, sample) for kind, scores in parts.items()}
     if common is not None and engine.has_common_test and "test" in kinds:
         found["test"] = engine.score_common(common)
     return found
@@ -122,10 +155,12 @@ def predictions(
     state: State,
     kinds: Collection[str] = KINDS,
     personal: Model | None = None,
+    sample: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """Return the outputs, for every client's test samples, of the models that `post` and `global` score now.
 
-    `personal` are the personal models of all clients, where they are at hand already.
+    `personal` are the personal models of all clients, where they are at hand already. With a `sample` the outputs are
+    for these clients' samples.
     """
     found: dict[str, Tensor] = {}
     if "post" in kinds:
@@ -133,25 +168,35 @@ def predictions(
         def models(ids: Tensor) -> Model:
             return personal_models(method, task, engine, state, ids) if personal is None else tree.rows(personal, ids)
 
-        parts = [engine.outputs(models(ids), ids, "test", method.train) for ids in blocks(task)]
+        parts = [engine.outputs(models(ids), ids, "test", method.train) for ids in blocks(task, sample)]
         found["post"] = torch.cat(parts)
     common = method.collaborate.model(state.collaborate)
     if common is not None and "global" in kinds:
-        found["global"] = engine.outputs_one(common, "test")
+        if sample is None:
+            found["global"] = engine.outputs_one(common, "test")
+        else:
+            repeated = [(tree.repeated(common, len(ids)), ids) for ids in blocks(task, sample)]
+            found["global"] = torch.cat([engine.outputs(models, ids, "test") for models, ids in repeated])
     return found
 
 
-def blocks(task: Task) -> tuple[Tensor, ...]:
-    """Return all clients in blocks, whose personal models are held at once."""
-    found: tuple[Tensor, ...] = torch.arange(task.n).split(max(1, min(BLOCK, HELD // tree.size([task.model])[1])))
+def blocks(task: Task, ids: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Return these clients, or all, in blocks, whose personal models are held at once."""
+    ids = torch.arange(task.n) if ids is None else ids
+    found: tuple[Tensor, ...] = ids.split(max(1, min(BLOCK, HELD // tree.size([task.model])[1])))
     return found
 
 
-def joined(parts: list[Score]) -> Score:
-    """Join the scores of blocks of clients."""
+def joined(parts: list[Score], n: int, sample: Tensor | None = None) -> Score:
+    """Join the scores of blocks of clients. Of n clients those not in the sample, if there is one, have a row too: that
+    of a client without samples."""
     values = {name: torch.cat([part.values[name] for part in parts]) for name in parts[0].values}
-    correct, loss, count = (torch.cat([getattr(part, n) for part in parts]) for n in ("correct", "loss", "count"))
-    return Score(correct, loss, count, values)
+    correct, loss, count = (torch.cat([getattr(part, k) for part in parts]) for k in ("correct", "loss", "count"))
+    if sample is None:
+        return Score(correct, loss, count, values)
+    spread = {name: torch.full((n,), torch.nan, dtype=torch.float64) for name in values}
+    correct, loss, count = (torch.zeros(n, dtype=v.dtype).index_copy(0, sample, v) for v in (correct, loss, count))
+    return Score(correct, loss, count, {name: spread[name].index_copy(0, sample, v) for name, v in values.items()})
 
 
 def personal_models(method: Method, task: Task, engine: Engine, state: State, ids: Tensor) -> Model:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fedkin.core import tree
-from fedkin.messages import Message, Reply, Sent
+from fedkin.messages import Reply, Sent
 
 
 @dataclass
@@ -23,9 +23,9 @@ class Traffic:
     bytes_up: int = 0
     bytes_down: int = 0
 
-    def up(self, message: Message, like: int) -> None:
-        """Count an upload; a model has `like` numbers."""
-        numbers, size = tree.size(message.values())
+    def up(self, reply: Reply, like: int) -> None:
+        """Count what the clients uploaded; a model has `like` numbers."""
+        numbers, size = reply.size()
         self.uploads, self.bytes_up = self.uploads + numbers / like, self.bytes_up + size
 
     def down(self, sent: Sent, like: int) -> None:
@@ -45,6 +45,7 @@ class Log:
     dropped: list[int] = field(default_factory=list)  # clients whose training or upload was not finite
     traffic: Traffic = field(default_factory=Traffic)
     seconds: dict[str, float] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)  # the same seconds by the rows of a profile
     sent: Sent | None = None
     reply: Reply | None = None  # without the dropped uploads
 
@@ -64,8 +65,10 @@ class Log:
         return float(self.weights.nansum())
 
     @contextmanager
-    def timed(self, what: str) -> Iterator[None]:
-        """Add the seconds that the block takes to `seconds[what]`."""
+    def timed(self, what: str, row: str) -> Iterator[None]:
+        """Add the seconds that the block takes to `seconds[what]`, and to this row of a profile."""
         start = perf_counter()
         yield
-        self.seconds[what] = self.seconds.get(what, 0.0) + perf_counter() - start
+        took = perf_counter() - start
+        self.seconds[what] = self.seconds.get(what, 0.0) + took
+        self.spent[row] = self.spent.get(row, 0.0) + took

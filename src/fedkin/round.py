@@ -14,6 +14,8 @@ from fedkin.log import Log
 from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.parts import Method
 
+SURVEYED = 512  # clients that report at once before round 1, because their models are held meanwhile
+
 
 @dataclass(frozen=True)
 class State:
@@ -58,7 +60,9 @@ def survey_message(method: Method, task: Task, engine: Engine, state: State) -> 
 def survey(method: Method, task: Task, engine: Engine, state: State, sent: Sent) -> State:
     """Let every client report on this message before round 1, and let the selection learn from it."""
     everyone, kept = torch.arange(task.n), torch.ones(task.n, dtype=torch.float64)
-    reply = engine.survey(method.train, sent, everyone, method.needs.reports)
+    replies = [engine.survey(method.train, sent, ids, method.needs.reports) for ids in everyone.split(SURVEYED)]
+    report = {name: torch.cat([reply.report[name] for reply in replies]) for name in replies[0].report}
+    reply = Reply(everyone, {}, report)
     observed = method.select.observe(state.select, task, sent, reply, kept, None, generator(task.seed, "observe"))
     return replace(state, select=observed)
 
@@ -69,32 +73,36 @@ def play(method: Method, task: Task, engine: Engine, state: State, watcher: Watc
     r, seed, log = state.round + 1, task.seed, Log(state.round + 1)
     everyone = torch.arange(task.n)
 
-    with log.timed("mix_s"):
+    with log.timed("mix_s", "selection"):
         ids, sel = select(state.select, task, r, generator(seed, "select", r))
+    with log.timed("mix_s", "mixing"):
         receivers = everyone if method.receives == "everyone" else ids
         current = engine.current(receivers, train.shared) if method.needs.current else None
         sent, col = collaborate.send(state.collaborate, task, receivers, current)
     if watcher is not None:
         watcher.sent(state, sent)
-    with log.timed("train_s"):
+    with log.timed("train_s", "training steps"):
         trainers = everyone if method.trains == "everyone" else ids
         uploads = ids if collaborate.gives.replies else ids[:0]
         trained = engine.train_together if train.pools else engine.train
         reply = trained(train, sent, trainers, r, uploads, method.needs.reports)
-    with log.timed("mix_s"):
+    kp, weights = state.keep, torch.full((len(ids),), torch.nan)
+    with log.timed("mix_s", "keep"):
         reply, log.dropped = without_broken(reply)
-        kp, weights = state.keep, torch.full((len(ids),), torch.nan)
         if len(reply.ids):
             kept, kp = keep(kp, task, sent, reply, r, generator(seed, "keep", r))
+    if len(reply.ids):
+        with log.timed("mix_s", "mixing"):
             col = collaborate.receive(col, task, sent, reply, kept)
+        with log.timed("mix_s", "selection"):
             after = collaborate.model(col)
             sel = select.observe(sel, task, sent, reply, kept, after, generator(seed, "observe", r))
-            weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
+        weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
 
     log.selected, log.weights, log.sent, log.reply = ids, weights, sent, reply
     if not train.pools:  # there the samples are sent, once, before round 1
         like = tree.size([task.model])[0]
-        log.traffic.up(reply.upload, like)
+        log.traffic.up(reply, like)
         log.traffic.down(sent, like)
     return State(r, sel, kp, col), log
 
@@ -103,9 +111,7 @@ def without_broken(reply: Reply) -> tuple[Reply, list[int]]:
     """Return the reply without the uploads that are not finite, and the clients whose training or upload was not."""
     if not len(reply.ids):
         return reply, sorted(reply.broken)
-    good = torch.ones(len(reply.ids), dtype=torch.bool)
-    for model in reply.upload.values():
-        good &= tree.finite(model).cpu()
+    good = reply.finite()
     dropped = sorted({*reply.ids[~good].tolist(), *reply.broken})
     return (reply if good.all() else reply.only(good)), dropped
 

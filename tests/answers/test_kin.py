@@ -46,3 +46,12 @@ def test_only_the_last_quarter_of_the_rounds_counts_and_the_own_model_does_not()
     assert found is not None
     np.testing.assert_allclose(found[0], [0.0, 0.0, 0.4, 0.0], atol=1e-7)
     assert mean_weights([Stored({})]) is None  # type: ignore[list-item]
+
+
+def test_nobodys_kin_are_named_where_not_all_weights_were_stored() -> None:
+    few = mixture([[0.6, 0.0, 0.4, 0.0]] * 4).largest(2)
+    run: Any = Stored({1: few})
+    assert mean_weights([run]) is None
+    run = Stored({1: few.whole()})
+    run.n = 5001
+    assert mean_weights([run]) is None

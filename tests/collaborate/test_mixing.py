@@ -19,7 +19,7 @@ from fedkin.collaborate import (
 from fedkin.collaborate import mixing as module
 from fedkin.collaborate.mixing import Mixing
 from fedkin.core import geometry, tree
-from fedkin.core.geometry import cosines, distances, gram
+from fedkin.core.geometry import Pairs, cosines, distances, gram
 from fedkin.core.tree import Model
 
 PARTS = [
@@ -196,9 +196,9 @@ class TestSimilarityThreshold:
         s = torch.tensor([[1.0, 0.2, 0.6], [0.2, 1.0, -0.3], [0.6, -0.3, 1.0]])
         ordered = sorted(s.flatten().tolist())  # nine entries, so p = 0.4 lies at 0.4 * 8 = 3.2
         expected = ordered[3] + 0.2 * (ordered[4] - ordered[3])
-        part = SimilarityThreshold(p=0.4)
-        assert part.threshold(s) == pytest.approx(expected)
-        assert part.mask(s, part.threshold(s)).tolist() == [
+        part, of = SimilarityThreshold(p=0.4), Pairs({}, [], "cosine", None, torch.ones(3), s)
+        assert part.threshold(of) == pytest.approx(expected)
+        assert part.mask(s, torch.eye(3, dtype=torch.bool), part.threshold(of)).tolist() == [
             [True, False, True],
             [False, True, False],
             [True, False, True],

@@ -48,6 +48,25 @@ def test_fresh_batches(sizes: list[int], batch: int, steps: int, seed: int) -> N
                 assert rows == list(range(size))
 
 
+@settings(max_examples=40, deadline=None)
+@given(SIZES, st.integers(1, 12), st.integers(1, 5), st.integers(0, 9))
+def test_fresh_batches_are_floyds(sizes: list[int], batch: int, steps: int, seed: int) -> None:
+    """The same picks as Floyd's algorithm makes one by one, from the same numbers of the client's stream."""
+    found = plan(sizes, seed=seed, batch=batch, steps=steps)
+    width = min(batch, max(sizes))
+    for client, size in enumerate(sizes):
+        if size <= width:
+            continue
+        draws = iter(rng.uniform(rng.keys(seed, "batches", 1, np.array([client])), 0, steps * width)[0].tolist())
+        for step in range(steps):
+            picks: list[int] = []
+            for j in range(width):
+                last = size - width + j
+                pick = int(next(draws) * (last + 1))
+                picks.append(last if pick in picks else pick)
+            assert found.rows[client, step].tolist() == picks
+
+
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.integers(1, 12), st.integers(1, 3), st.integers(0, 9))
 def test_epochs(sizes: list[int], batch: int, epochs: int, seed: int) -> None:

@@ -92,6 +92,26 @@ def test_finite(bad: float) -> None:
     assert tree.finite(stack).tolist() == [True, False, True, False]
 
 
+def test_large_finite_numbers_are_finite_though_their_sum_is_not() -> None:
+    value = torch.full((3, 4), 3e38)
+    assert tree.finite({"a": value}).tolist() == [True, True, True]
+    value[1, 2] = torch.nan
+    assert tree.finite({"a": value, "b": torch.ones(3)}).tolist() == [True, False, True]
+    both = torch.tensor([[torch.inf, -torch.inf], [1.0, 2.0]])
+    assert tree.finite({"a": both}).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 20, 33, 100])
+@pytest.mark.parametrize("width", [7, tree.COLUMNS, tree.COLUMNS + 1, 3 * tree.COLUMNS + 5])
+def test_a_mean_in_blocks_is_the_mean_at_once_to_the_bit(m: int, width: int) -> None:
+    """The wrong places of a block, or a block of a few columns that is summed in another order, would show."""
+    gen = torch.Generator().manual_seed(m)
+    stack, weight = {"a": torch.randn(m, 1, width, generator=gen) * 1e3}, torch.rand(m, generator=gen)
+    share = weight.double() / weight.double().sum()
+    at_once = torch.tensordot(share, stack["a"].double(), dims=1).float()
+    assert torch.equal(tree.weighted(stack, weight)["a"], at_once)
+
+
 def test_flat_and_nested() -> None:
     nested = {"model": {"0.weight": torch.zeros(2), "0.bias": torch.ones(())}, "slot": {"deep": {"x": torch.ones(1)}}}
     flat = tree.flat(nested | {"empty": {}})

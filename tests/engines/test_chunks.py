@@ -13,6 +13,7 @@ from small import SIZES, composed, equal
 from fedkin import round as rounds
 from fedkin.collaborate import Control, Nothing
 from fedkin.core import batches, rng, tree
+from fedkin.core.rows import Rows
 from fedkin.core.tree import Batch, Message
 from fedkin.engines import Plain, Simulation, Stacked
 from fedkin.engines.stacked import segments
@@ -84,11 +85,11 @@ def test_who_trains_beside_whom_does_not_matter(begin: Any, part: SGD) -> None:
 
 
 @pytest.mark.parametrize("kind", [Plain, Stacked])
-def test_mapped_slots_are_slots(begin: Any, kind: type[Simulation]) -> None:
+def test_slots_in_files_are_slots(begin: Any, kind: type[Simulation]) -> None:
     found = []
     for budget in (0, 2**20):
         run = begin(composed(Prox(**WORK), collaborate=Nothing(), trains="everyone"), kind, budget=budget)
-        assert run.engine.slots.mapped == (budget == 0)
+        assert isinstance(run.engine.slots, Rows) == (budget == 0)
         run.round()
         run.round()
         found.append(tree.flat(run.engine.slots.read(torch.arange(6))))

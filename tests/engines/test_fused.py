@@ -1,4 +1,4 @@
-"""Linear layers without autograd: the same gradients and steps as autograd gives, client by client."""
+"""Sequences of layers without autograd: the same gradients and steps as autograd gives, client by client."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines import Stacked
+from fedkin.engines.fused import MASK
 from fedkin.engines.network import Network, StackedObjective
 from fedkin.messages import Sent
 from fedkin.models import build
@@ -94,7 +95,7 @@ def test_a_step_in_place_is_the_declared_one(
         net.fused = None
     engine: Any = SimpleNamespace(stacked_objective=StackedObjective(net))
     for step in range(2):
-        Stacked.descend(engine, descent, ours, some(weighted, step), 0.1)
+        Stacked.descend(engine, descent, descent.terms(), ours, some(weighted, step), 0.1)
     for client in range(CLIENTS):
         wanted = tree.each(lambda model, client=client: tree.row(model, client), start)
         for step in range(2):
@@ -102,6 +103,39 @@ def test_a_step_in_place_is_the_declared_one(
         assert set(ours) == set(wanted)
         for key, model in wanted.items():
             same(tree.row(ours[key], client), model)
+
+
+IMAGES: dict[str, tuple[list[nn.Module], int]] = {  # layers, and how many vectors follow from 2 x 9 x 7 pixels
+    "unfolded": ([nn.Conv2d(2, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 5, 2, padding=1), nn.ReLU()], 60),
+    "looped": ([nn.Conv2d(2, 20, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(20, 18, 2, padding=1), nn.ReLU()], 216),
+    "uneven": (
+        [nn.Conv2d(2, 3, (3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2)), nn.MaxPool2d(3, 2, 1), nn.ReLU()],
+        45,
+    ),
+    "dropped": ([nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Dropout(0.5), nn.MaxPool2d(2, ceil_mode=True)], 48),
+    "pool only": ([nn.MaxPool2d(2)], 24),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("outputs", [3, 20])
+def test_convolutions_have_the_gradients_of_autograd(name: str, weighted: bool, outputs: int) -> None:
+    """Pixels are rounded, so that windows of a pool have ties; the first of them has the gradient, as in torch."""
+    layers, width = IMAGES[name]
+    head = [nn.Flatten(), nn.Linear(width, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, outputs)]
+    net = Network(nn.Sequential(*layers, *head).double(), noise(2, 9, 7), BATCH)
+    assert net.fused is not None
+    model = models(net.model, 7)
+    batch = some(weighted) | {"x": noise(CLIENTS, BATCH, 2, 9, 7).round()}
+    for i, (layer, shape) in enumerate(net.masks.items()):
+        batch[MASK + layer] = 2.0 * (noise(CLIENTS, BATCH, *shape[1:], seed=i) > 0)
+    found = net.fused.grad(model, batch)
+    for client in range(CLIENTS):
+        same(tree.row(found, client), net.grad(tree.row(model, client), tree.row(batch, client)))
+    changed = tree.mapped(torch.clone, model)
+    net.fused.add_grad(changed, 0.9, -0.1, changed, batch)
+    same(changed, tree.mapped(lambda value, g: 0.9 * value - 0.1 * g, model, found))
 
 
 def test_terms_are_summed_by_name() -> None:
@@ -117,8 +151,9 @@ def test_terms_are_summed_by_name() -> None:
         ("mlr", (1, 16, 16), True),
         ("dnn:5", (6,), True),
         ("mlp:5,4", (1, 16, 16), True),
-        ("cnn", (1, 16, 16), False),
-        ("lenet", (1, 16, 16), False),
+        ("cnn", (1, 16, 16), True),
+        ("lenet", (1, 16, 16), True),
+        ("vgg11:4", (1, 16, 16), False),
     ],
 )
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
@@ -140,7 +175,6 @@ def test_what_does_not_fit() -> None:
     """Other layers, layers that stand on matrices, and layers without a bias."""
     for module, shape in (
         (nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 3)), (6,)),
-        (nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5), nn.Linear(4, 3)), (6,)),
         (nn.Sequential(nn.Linear(3, 4), nn.Flatten(), nn.Linear(8, 3)), IMAGE),
         (nn.Sequential(nn.Linear(6, 3, bias=False)), (6,)),
     ):

@@ -16,7 +16,7 @@ from fedkin import metrics
 from fedkin import round as rounds
 from fedkin.core import losses, tree
 from fedkin.data.federation import Federation, Index
-from fedkin.engines import Plain, Stacked, fused
+from fedkin.engines import Plain, Stacked
 from fedkin.engines.network import Network, StackedObjective
 from fedkin.train import SGD
 
@@ -56,7 +56,7 @@ def test_the_fused_gradient_is_that_of_autograd() -> None:
     stacked = {name: draw(2, *value.shape) for name, value in network.model.items()}
     batch = {"x": draw(2, 5, 3), "y": draw(2, 5)}
     for some in (batch, batch | {"weight": torch.rand(2, 5, generator=gen, dtype=torch.float64)}):
-        found = fused.grad(network.fused, stacked, some)
+        found = network.fused.grad(stacked, some)
         for i in range(2):
             one = network.grad(tree.row(stacked, i), tree.row(some, i))
             torch.testing.assert_close(tree.row(found, i), one, rtol=1e-10, atol=1e-12)

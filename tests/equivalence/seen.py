@@ -63,7 +63,7 @@ def played(
         kept = log.weights.nan_to_num(-1.0).tolist()
         seen.exact.append((log.selected.tolist(), planned(engine, method, t, ids), log.replied, kept, log.traffic))
     server = {"select": state.select, "keep": state.keep, "collaborate": state.collaborate}
-    everything = tree.flat(server | {"clients": engine.slots.values})
+    everything = tree.flat(server | {"clients": engine.private()})
     seen.tensors = {name: value.clone() for name, value in everything.items()}
     return seen
 

@@ -13,7 +13,7 @@ from small import seeded
 from torch import Tensor, nn
 
 import fedkin as fk
-from fedkin.collaborate import Control, Mean, Nothing
+from fedkin.collaborate import ComponentAttention, Control, Mean, Nothing, SimilarityThreshold
 from fedkin.engines import Plain, Simulation, Stacked
 from fedkin.keep import Everyone
 from fedkin.keep.relevance import Relevance
@@ -63,6 +63,8 @@ COMPOSED = {
     "cyclic epochs": composed(replace(EPOCHS, sampler="cyclic")),
     "alone": composed(replace(EPOCHS, lam=0.0), Nothing(), Uniform(count=6), Everyone()),
     "everyone trains": composed(Rested(0.05, None, 1, 8), MeanForTheSelected(), Uniform(count=3), who="everyone"),
+    "few neighbours by sketches": composed(Prox(0.05, 5, batch=8), ComponentAttention(9.0, sketch=8, neighbours=3)),
+    "neighbours above a quantile": composed(Rested(0.05, 5, batch=8), SimilarityThreshold(0.3, sketch=8, neighbours=3)),
     "everyone receives": composed(EPOCHS, select=Uniform(count=3), who="everyone"),
 }
 

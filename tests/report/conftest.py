@@ -89,7 +89,7 @@ def rounds_of(ids: Sequence[Any], kept: Sequence[Any], score: ByRound, divergenc
 def scores_of(rounds: int, post: np.ndarray | None) -> Callable[..., dict[str, Score]]:
     """Scores in the place of those of the models: a common model that gets better, and `post`."""
 
-    def scored(method: Method, task: Any, engine: Any, state: Any, kinds: Any) -> dict[str, Score]:
+    def scored(method: Method, task: Any, engine: Any, state: Any, *_: Any) -> dict[str, Score]:
         count = torch.full((task.n,), 10_000)
         found = {"global": torch.full((task.n,), state.round / rounds)} | ({} if post is None else {"post": post})
         accuracy = {kind: torch.as_tensor(v, dtype=torch.float64) for kind, v in found.items()}

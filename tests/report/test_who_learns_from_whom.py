@@ -118,6 +118,25 @@ def test_many_components_are_chosen_from(pair: Study, shown: Any, stores: Any) -
     assert 'type="range"' not in page.html  # one round: nothing to slide over
 
 
+def test_many_clients_are_not_drawn_and_the_page_says_so(pair: Study, shown: Any, monkeypatch: Any) -> None:
+    own, ids = Run.kin, torch.arange(N)
+    few = Kin(ids, ids, {"1": torch.full((N, 2), 0.5)}, nearest={"1": torch.stack([ids, ids.roll(1)], 1)})
+    monkeypatch.setattr(Run, "kin", lambda self: {2: few} if own(self) else {})
+    page = shown(pair)
+    assert "kin" not in page.stores
+    assert "Each of up to 8 clients in a round gets a mixture of its own." in page.words
+    assert "So many clients are not drawn" in page.words
+    assert "self_weight-0" in page.figures
+
+
+def test_very_many_clients_are_ordered_by_number(pair: Study, shown: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("fedkin.report.findings.kin.ORDERED", N - 1)
+    monkeypatch.setattr("fedkin.report.sections.who_learns_from_whom.ORDERED", N - 1)
+    page = shown(pair)
+    assert page.kin["kin-0"]["order"] == list(range(N))
+    assert "ordered by number, since there are so many" in page.words
+
+
 @pytest.fixture
 def cells(script: Any) -> Any:
     """What the page's script makes of a round."""

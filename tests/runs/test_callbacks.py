@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,39 @@ def test_the_seconds_of_rounds_add_up_to_those_of_the_run() -> None:
     for name in ("train_s", "mix_s", "evaluate_s"):
         total = sum(line["seconds"].get(name, 0.0) for line in result.lines)
         assert result.summary["time"][name] == pytest.approx(total, abs=1e-3)
+
+
+class Reads(fk.Callback):
+    """Looks into the folder of a run from outside, as a process would that survives its kill."""
+
+    def __init__(self, folder: Path, fails: bool = False) -> None:
+        self.folder, self.fails, self.rounds, self.most = folder, fails, [], 0
+
+    def recorded(self, record: fk.Record) -> None:
+        lines = (self.folder / "rounds.jsonl").read_bytes().split(b"\n")
+        assert lines[-1] == b""
+        self.rounds.append(json.loads(lines[-2])["round"])
+        assert len(lines) - 1 == record.round
+        assert (self.folder / "selected.bin").stat().st_size == 4 * 3 * record.round
+        self.most = max(self.most, len(open_files(self.folder)))
+        assert not (self.fails and record.round == 2), "as a bug would"
+
+
+def open_files(folder: Path) -> list[Path]:
+    """The files of a folder that this process holds open, but for the lock."""
+    found = [path.resolve() for path in Path("/proc/self/fd").iterdir()]
+    return [path for path in found if path.parent == folder and path.name != ".lock"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux says which files are open")
+def test_every_round_is_the_systems_when_it_is_told_of_and_files_are_closed_in_the_end(tmp_path: Path) -> None:
+    looks = Reads(tmp_path / "run")
+    fk.run(experiment(4), looks.folder, callbacks=[looks])
+    assert looks.rounds == [1, 2, 3, 4]
+    assert looks.most >= 3
+    assert open_files(looks.folder) == []
+    fails = Reads(tmp_path / "other", fails=True)
+    with pytest.raises(AssertionError, match="as a bug would"):
+        fk.run(experiment(4), fails.folder, callbacks=[fails])
+    gc.collect()
+    assert open_files(fails.folder) == []

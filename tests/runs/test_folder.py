@@ -42,7 +42,7 @@ def test_folders_without_a_version_are_read_and_resumed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "match"),
-    [('{"format": 2}', "newer fedkin"), ("{}", "damaged"), ('{"format": "x"}', "damaged"), ("{", "damaged")],
+    [('{"format": 3}', "newer fedkin"), ("{}", "damaged"), ('{"format": "x"}', "damaged"), ("{", "damaged")],
 )
 def test_a_version_that_is_not_known_is_refused(tmp_path: Path, text: str, match: str) -> None:
     fk.run(experiment(), tmp_path / "run")

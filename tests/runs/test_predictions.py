@@ -11,7 +11,7 @@ from small import Until, same_runs, tiny
 
 import fedkin as fk
 from fedkin.engines import scoring
-from fedkin.runs import session
+from fedkin.runs import ending
 
 METHODS = {name: tiny(fk.methods.named(name)) for name in ("fedavg", "fedmcsa", "ditto", "apfl", "local")}
 METHODS["pfedre"] = fk.methods.named("pfedre")
@@ -79,7 +79,7 @@ def test_what_is_not_scored_or_too_large_is_not_kept(
     found = fk.run(experiment(fed, METHODS["fedavg"], score=("global",)), tmp_path / "one").predictions
     assert found is not None
     assert set(found) == {"rows", "client", "y", "global"}
-    monkeypatch.setattr(session, "PREDICTED", 21 * 3 - 1)
+    monkeypatch.setattr(ending, "PREDICTED", 21 * 3 - 1)
     assert fk.run(experiment(fed, METHODS["fedavg"]), tmp_path / "two").predictions is None
     assert not (tmp_path / "two" / "predictions.safetensors").exists()
     assert fk.Run(tmp_path / "two").predictions is None

@@ -43,7 +43,7 @@ def test_a_fine_tuned_model_that_was_not_stored_is_made_again(
 ) -> None:
     experiment = fk.Experiment(METHODS[name], fk.Data("digits", clients=6), "dnn:8", rounds=3, evaluate_every=3)
     whole = fk.run(experiment, tmp_path / "whole")
-    monkeypatch.setattr("fedkin.runs.session.STORED", 0)
+    monkeypatch.setattr("fedkin.runs.ending.STORED", 0)
     fk.run(experiment, tmp_path / "small")
     saved = fk.load_run(tmp_path / "small")
     assert "personal" not in saved.models
@@ -54,7 +54,7 @@ def test_a_fine_tuned_model_that_was_not_stored_is_made_again(
 
 
 def test_a_fine_tuned_model_needs_the_data_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedkin.runs.session.STORED", 0)
+    monkeypatch.setattr("fedkin.runs.ending.STORED", 0)
     clients = {name: (torch.randn(40, 5), torch.randint(0, 2, (40,))) for name in ("north", "south")}
     federation = fk.from_clients(clients)
     result = fk.run(fk.Experiment(fk.methods.fedavg(count=2), federation, "mlr", rounds=2, evaluate_every=1), tmp_path)

@@ -62,7 +62,7 @@ def test_received_models_can_be_left_out(federate) -> None:
 def test_what_is_not_scored_does_not_slow_the_cadence(federate) -> None:
     def every(fed: fk.Federation, score: tuple[str, ...] | None) -> int:
         method = fk.methods.fedavg(count=1, steps=1)
-        experiment = fk.Experiment(method, fed, "dnn:500", rounds=1000, score=score)
+        experiment = fk.Experiment(method, fed, "dnn:500", rounds=1_000_000, score=score)
         return set_up(experiment, fed).evaluate_every
 
     many = federate((4, 5, 6), test=3000, common=600)

@@ -54,7 +54,7 @@ def fused(part: Train, start: Message, f: Quadratic, steps: int, mine: Message) 
     engine: Any = SimpleNamespace(stacked_objective=f)
     for _ in range(steps):
         for descent in part.descents():
-            Stacked.descend(engine, descent, carry, {}, part.eta)
+            Stacked.descend(engine, descent, descent.terms(), carry, {}, part.eta)
     return carry
 
 

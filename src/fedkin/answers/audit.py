@@ -24,7 +24,7 @@ from fedkin.parts import Keep, Method
 from fedkin.round import begin, play
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.run import Run
-from fedkin.runs.setup import engine_of, set_up
+from fedkin.runs.setup import engine_of, on_this_machine, set_up
 from fedkin.select import Uniform
 
 FEWEST_SITES = 4  # sites below which there is no majority to differ from
@@ -86,7 +86,12 @@ def audited(alone: Experiment, run: Run, federation: Federation, telling: Tellin
     panel = Panel(tuple(filters.values()))
     method = Method("audit", Uniform(fraction=1.0), alone.method.train, panel, Mean())
     asked = replace(
-        alone, method=method, rounds=min(ROUNDS, alone.rounds), score=None, heterogeneity=False, gradient_norm=False
+        on_this_machine(alone),
+        method=method,
+        rounds=min(ROUNDS, alone.rounds),
+        score=None,
+        heterogeneity=False,
+        gradient_norm=False,
     )
     setup = set_up(asked, federation)
     with engine_of(asked, federation, setup) as engine:

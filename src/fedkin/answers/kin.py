@@ -10,17 +10,19 @@ from fedkin.runs.run import Run
 
 MOST = 3  # kin that are named
 ABOVE = 1.25  # times an even spread over the others, from which another client is kin: a little more is no preference
+MANY = 5000  # clients above which nobody's kin are named: a matrix of all pairs would take hundreds of megabytes
 LATE = 4  # the last one of so many parts of the stored rounds counts
 
 
 def mean_weights(runs: Iterable[Run]) -> np.ndarray | None:
     """Return how much each client took from each other one, (n, n) with zeros on the diagonal: the mean over
-    components, over the last quarter of the stored rounds and over runs. None where nobody gets a mixture of its own.
+    components, over the last quarter of the stored rounds and over runs. None where nobody gets a mixture of its own,
+    and where there are so many clients that not all weights were stored.
     """
     total, seen = None, None
     for run in runs:
-        stored = run.kin()
-        rounds = sorted(stored)
+        stored = run.kin() if run.n <= MANY else {}
+        rounds = sorted(r for r, kin in stored.items() if not kin.nearest)
         if not rounds:
             continue
         if total is None or seen is None:

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from fedkin.collaborate.message_passing import messages
-from fedkin.collaborate.mixing import Granularity, Mixing, Weights, components, normalised
-from fedkin.core.geometry import cosines, distances, gram
+from fedkin.collaborate.mixing import Granularity, Mixing, Weights, normalised
 from fedkin.core.tree import Model
 from fedkin.errors import require
-from fedkin.fields import NonNegative, Positive
+from fedkin.fields import Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,17 @@ class ComponentAttention(Mixing):
     psi_{i,j,l} = tau / m d'(|theta_{i,l} - theta_{j,l}|^2) for j != i, and the rest for i itself. The paper leaves d
     open; here it is FedAMP's, d(x) = 1 - exp(-x / sigma). As there, weights of the others that sum to more than one are
     scaled so that they sum to one.
+
+    With `neighbours` the softmax is still over all sources; the weights of those that are not mixed are what is
+    recorded as `dropped_weight` (`Mixing` says how far that can move a mixture).
     """
 
     sigma: NonNegative = 50.0  # how sharply attention prefers similar components; 0: the mean; with tau: the width of d
     granularity: Granularity = "layer"  # what a component is: a layer, a tensor or the whole model
     size_weighted: bool = False  # whether attention is multiplied by the clients' numbers of samples
     tau: Positive | None = None  # the step of eq. (6), first line, whose weights replace attention; null: attention
+    sketch: Count | None = None  # compare components by so many numbers, a random projection; null: exactly
+    neighbours: Count | None = None  # mix only so many sources, those with the largest weights, itself one; null: all
 
     def check(self) -> None:
         plain = self.sigma > 0 and not self.size_weighted
@@ -43,15 +47,20 @@ class ComponentAttention(Mixing):
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
         require(not self.size_weighted or sizes is not None, "Size-weighted attention needs the clients' sizes.")
-        found: dict[str, Tensor] = {}
-        for component, names in components(stacked, self.granularity).items():
-            products = gram(stacked, names)
-            if self.tau is not None:
-                found[component] = messages(distances(products), self.tau / len(products), self.sigma, kept)  # (6)
-                continue
-            cosine = cosines(products)
+        if self.tau is not None:
+            alpha, sigma = self.tau / len(kept), self.sigma
+            apart = self.alike("distance", stacked)
+            return Weights(
+                {
+                    name: self.weighted(of, lambda x, mine: messages(x, mine, alpha, sigma, kept))  # (6)
+                    for name, of in apart.items()
+                }
+            )
+
+        def weigh(cosine: Tensor, mine: Tensor) -> Tensor:
             attention = torch.exp(self.sigma * (cosine - 1.0))  # (7); less the largest of the row, cos = 1
             if self.size_weighted and sizes is not None:
                 attention = attention * sizes.double().to(attention.device)[None, :]
-            found[component] = normalised(attention, kept)
-        return Weights(found)
+            return normalised(attention, mine, kept)
+
+        return Weights({name: self.weighted(of, weigh) for name, of in self.alike("cosine", stacked).items()})

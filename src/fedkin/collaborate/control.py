@@ -36,6 +36,6 @@ class Control(Mean):
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         if not kept.sum() > 0:
             return slot
-        change = tree.weighted(reply.upload["control"], kept)
+        change = reply.mean("control", kept)
         control = tree.added(slot["control"], change, float(kept.sum()) / task.n)
         return super().receive(slot, task, sent, reply, kept) | {"control": control}

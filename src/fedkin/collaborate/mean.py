@@ -43,7 +43,7 @@ class Mean(OneModel):
         weight = kept * reply.report["size"] if self.weights == "size" else kept
         if not weight.sum() > 0:
             return slot
-        mean = tree.weighted(reply.upload["model"], weight)
+        mean = reply.mean("model", weight)
         if self.beta != 1:
             mean = tree.added(slot["model"], tree.update(slot["model"], mean), self.beta)
         return slot | {"model": mean}

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedkin.collaborate.mixing import Granularity, Mixing, Weights, components
-from fedkin.core.geometry import cosines, distances, gram
+from fedkin.collaborate.mixing import Granularity, Mixing, Weights
 from fedkin.core.tree import Model
-from fedkin.fields import NonNegative, Positive, Share
+from fedkin.fields import Count, NonNegative, Positive, Share
 
 
 @dataclass(frozen=True)
@@ -26,14 +25,20 @@ class MessagePassing(Mixing):
     alpha: Positive = 1.0  # how much of the others' models is taken
     sigma: Positive = 1.0  # squared distances of models are divided by it: small means only near ones count
     granularity: Granularity = "model"  # what has weights of its own: the whole model, a layer or a tensor
+    sketch: Count | None = None  # compare models by so many numbers, a random projection; null: exactly
+    neighbours: Count | None = None  # mix only so many sources, those with the largest weights, itself one; null: all
 
     def granular(self) -> Granularity:
         return self.granularity
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
-        groups = components(stacked, self.granularity)
-        found = {name: distances(gram(stacked, tensors)) for name, tensors in groups.items()}
-        return Weights({name: messages(x, self.alpha, self.sigma, kept) for name, x in found.items()})
+        apart = self.alike("distance", stacked)
+        return Weights(
+            {
+                name: self.weighted(of, lambda x, mine: messages(x, mine, self.alpha, self.sigma, kept))
+                for name, of in apart.items()
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -47,29 +52,36 @@ class HeuristicMessagePassing(Mixing):
     self_weight: Share = 0.1  # the weight of a client's own model in its mixture
     sigma: NonNegative = 50.0  # how sharply similar models are preferred; 0: not at all
     granularity: Granularity = "model"  # what has weights of its own: the whole model, a layer or a tensor
+    sketch: Count | None = None  # compare models by so many numbers, a random projection; null: exactly
+    neighbours: Count | None = None  # mix only so many sources, those with the largest weights, itself one; null: all
 
     def granular(self) -> Granularity:
         return self.granularity
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
-        groups = components(stacked, self.granularity)
-        return Weights({name: self.row_weights(cosines(gram(stacked, each)), kept) for name, each in groups.items()})
+        alike = self.alike("cosine", stacked)
+        return Weights(
+            {
+                name: self.weighted(of, lambda cosine, mine: self.row_weights(cosine, mine, kept))
+                for name, of in alike.items()
+            }
+        )
 
-    def row_weights(self, cosine: Tensor, kept: Tensor) -> Tensor:
-        """The weights of one component, by its cosines. Without others, a client keeps its own."""  # (m, m)
-        eye = torch.eye(len(cosine), dtype=torch.bool, device=cosine.device)
-        here = (kept.to(cosine.device)[None, :] > 0) & ~eye  # (m, m)
+    def row_weights(self, cosine: Tensor, mine: Tensor, kept: Tensor) -> Tensor:
+        """The weights of some clients, by their cosines with all. Without others, a client keeps its own."""  # (r, m)
+        kept = kept.to(cosine.device)[None, :]
+        here = (kept > 0) & ~mine  # (r, m)
         top = torch.where(here, cosine, -1.0).amax(1, keepdim=True)
-        others = torch.where(here, torch.exp(self.sigma * (cosine - top)), 0.0) * kept.to(cosine.device)[None, :]
+        others = torch.where(here, torch.exp(self.sigma * (cosine - top)), 0.0) * kept
         total = others.sum(1, keepdim=True)
         others = (1 - self.self_weight) * others / total.clamp(min=torch.finfo(total.dtype).tiny)
-        mine = torch.where(total > 0, total.new_tensor(self.self_weight), 1.0)
-        return others + torch.diag(mine[:, 0])
+        own = torch.where(total > 0, total.new_tensor(self.self_weight), 1.0)  # (r, 1)
+        return torch.where(mine, own, others)
 
 
-def messages(x: Tensor, alpha: float, sigma: float, kept: Tensor) -> Tensor:
-    """The weights alpha A'(x) of the others for squared distances x, and of each client's own the rest."""  # (m, m)
+def messages(x: Tensor, mine: Tensor, alpha: float, sigma: float, kept: Tensor) -> Tensor:
+    """The weights alpha A'(x) of the others for squared distances x, and of each client's own the rest."""  # (r, m)
     others = alpha * torch.exp(-x / sigma) / sigma * kept.to(x.device)[None, :]
-    others.fill_diagonal_(0.0)
+    others = torch.where(mine, 0.0, others)
     others = others / others.sum(1, keepdim=True).clamp(min=1.0)
-    return others + torch.diag((1.0 - others.sum(1)).clamp(min=0.0))
+    return torch.where(mine, (1.0 - others.sum(1, keepdim=True)).clamp(min=0.0), others)

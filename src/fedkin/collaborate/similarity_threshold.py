@@ -11,10 +11,10 @@ from torch import Tensor
 
 from fedkin.collaborate.mixing import Mixing, Weights, normalised
 from fedkin.core import tree
-from fedkin.core.geometry import cosines, gram
+from fedkin.core.geometry import Pairs, quantile
 from fedkin.core.tree import Model
 from fedkin.errors import require
-from fedkin.fields import NonNegative, Rule, Share
+from fedkin.fields import Count, NonNegative, Rule, Share
 from fedkin.messages import Reply, Sent, Slot, Task
 
 Quantile = Annotated[
@@ -32,6 +32,10 @@ class SimilarityThreshold(Mixing):
     last upload (A-A7). `similarity="update"` compares w - theta^0 instead of w (A-A8, not in the paper). With alpha
     below 1, u_i <- (1 - alpha) w_i + alpha u_i (A-A5). In round k alpha is divided by 1 + alpha_gamma (k - 1), as the
     second part of the paper's theorem wants it: steps whose sum is infinite and whose squares' sum is not.
+
+    With `neighbours` delta is the same quantile of all entries, found in one more pass over them (`geometry.quantile`);
+    of the clients above delta those with the largest similarities are mixed. With `sketch` all similarities are those
+    of the sketches, delta's as well.
     """
 
     p: Quantile | None = (
@@ -45,50 +49,58 @@ class SimilarityThreshold(Mixing):
     )
     alpha: Share = 1.0  # how much of the mixture a client takes; its own model is the rest
     alpha_gamma: NonNegative = 0.0  # alpha of round k is divided by 1 + alpha_gamma (k - 1)
+    sketch: Count | None = None  # compare models by so many numbers, a random projection; null: exactly
+    neighbours: Count | None = None  # mix only so many sources, those with the largest weights, itself one; null: all
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
         require(self.similarity == "model" or origin is not None, "Comparing updates needs the model they start from.")
         start = origin if self.similarity == "update" else None
-        s = cosines(gram(stacked, list(stacked), start))
-        delta = self.threshold(s)  # (3)
-        attention = normalised(torch.where(self.mask(s, delta), s, 0.0), kept)  # (4)
-        eye = torch.eye(len(s), dtype=attention.dtype, device=attention.device)
-        weights = {"model": (1 - self.alpha) * eye + self.alpha * attention}
-        return Weights(weights, {"threshold": delta} if np.isfinite(delta) else {})
+        of = self.alike("cosine", stacked, start)["model"]
+        delta = self.threshold(of)  # (3)
 
-    def threshold(self, s: Tensor) -> float:
+        def weigh(s: Tensor, mine: Tensor) -> Tensor:
+            attention = normalised(torch.where(self.mask(s, mine, delta), s, 0.0), mine, kept)  # (4)
+            return (1 - self.alpha) * mine.to(attention.dtype) + self.alpha * attention
+
+        return Weights({"model": self.weighted(of, weigh)}, {"threshold": delta} if np.isfinite(delta) else {})
+
+    def threshold(self, of: Pairs) -> float:
         """delta: the p-quantile of all similarities."""
-        return float("-inf") if self.p is None else float(np.quantile(s.cpu().numpy(), self.p))
+        return float("-inf") if self.p is None else quantile(of, self.p)
 
-    def mask(self, s: Tensor, delta: float) -> Tensor:
+    def mask(self, s: Tensor, mine: Tensor, delta: float) -> Tensor:
         """Which client counts for which: those with a positive similarity above delta, and each for itself."""
-        return ((s > delta) & (s > 0)) | torch.eye(len(s), dtype=torch.bool, device=s.device)  # (m, m)
+        return ((s > delta) & (s > 0)) | mine  # (r, m)
 
     def cautions(self, task: Task, share: float) -> list[str]:
         """Say so where a client has less than one neighbour on average, and which p would give each one or two."""
-        m = task.n if self.pool == "all" else round(share * task.n)
+        m, said = self.compared(task, share), super().cautions(task, share)
         if self.p is None or m < 2:
-            return []
+            return said
         pairs = pairs_above(self.p, m)
         if 2 * pairs >= m:
-            return []
+            return said
         advice = " or ".join(f"p={level_for(m, k)} for about {word}" for k, word in ((1, "one neighbour"), (2, "two")))
         advice = advice if m > 2 else "p=null for all"
         if not pairs:
             alone = f"With p={self.p} and {m} clients no two ever exchange anything: this is training alone"
-            return [f"{alone}; set collaborate.{advice} each."]
+            return [*said, f"{alone}; set collaborate.{advice} each."]
         own = 1 - pairs / m  # of two clients in a pair each keeps half, the others keep all
         return [
+            *said,
             f"With p={self.p} and {m} clients a client keeps about {100 * own:.1f} % of its own model, as only "
             f"{pairs} pair{'s' if pairs > 1 else ''} of clients exchange{'' if pairs > 1 else 's'} anything; set "
-            f"collaborate.{advice} each."
+            f"collaborate.{advice} each.",
         ]
+
+    def compared(self, task: Task, share: float) -> int:
+        return task.n if self.pool == "all" else super().compared(task, share)
 
     def init(self, task: Task) -> Slot:
         slot = super().init(task) | ({"rounds": torch.zeros((), dtype=torch.int64)} if self.alpha_gamma else {})
         if self.pool == "selected":
             return slot
-        cache = tree.mapped(torch.clone, tree.repeated(task.model, task.n))
+        cache = tree.mapped(lambda value: value.new_zeros(0, *value.shape), task.model)  # a row for each client seen
         return slot | {"cache": cache, "seen": torch.zeros(task.n, dtype=torch.bool)}
 
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
@@ -103,17 +115,32 @@ class SimilarityThreshold(Mixing):
         far, with its last upload."""
         if self.pool == "selected":
             return super().sources(slot, ids, current)
-        sources = slot["seen"].index_fill(0, ids, True).nonzero().reshape(-1)
-        cache = {name: value.index_copy(0, ids, current[name]) for name, value in slot["cache"].items()}
-        return sources, tree.rows(cache, sources)
+        return joined(*cached(slot), ids, current)
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         slot = super().receive(slot, task, sent, reply, kept)
         if self.pool == "selected":
             return slot
-        uploads = reply.upload["model"]
-        cache = {name: value.index_copy(0, reply.ids, uploads[name]) for name, value in slot["cache"].items()}
+        cache = joined(*cached(slot), reply.ids, reply.upload["model"])[1]
         return slot | {"cache": cache, "seen": slot["seen"].index_fill(0, reply.ids, True)}
+
+
+def cached(slot: Slot) -> tuple[Tensor, Model]:
+    """The clients seen so far, ascending, and the last upload of each."""
+    seen = slot["seen"].nonzero().reshape(-1)
+    cache: Model = slot["cache"]
+    whole = len(next(iter(cache.values()))) > len(seen)  # an older version had a row for every client
+    return seen, tree.rows(cache, seen) if whole else cache
+
+
+def joined(ids: Tensor, models: Model, new_ids: Tensor, new_models: Model) -> tuple[Tensor, Model]:
+    """The clients of both lists, ascending, and their models; who is in both has the new one."""
+    both = torch.cat([ids, new_ids]).unique()
+    rows = {name: value.new_empty(len(both), *value.shape[1:]) for name, value in models.items()}
+    for some, values in ((ids, models), (new_ids, new_models)):
+        at = torch.searchsorted(both, some)
+        rows = {name: value.index_copy_(0, at, values[name]) for name, value in rows.items()}
+    return both, rows
 
 
 def pairs_above(p: float, m: int) -> int:

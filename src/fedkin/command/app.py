@@ -37,7 +37,3 @@ def options_of_all(
 
     Try: fedkin compare fedavg fedprox --data synthetic --rounds 200
     """
-
-
-class Unfinished(Exception):
-    """Something stopped the command that is no mistake of the user's; the sentence says how to go on."""

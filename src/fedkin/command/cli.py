@@ -21,8 +21,8 @@ from fedkin.command import (  # noqa: F401  each enters its commands
     watch,
     what_if,
 )
-from fedkin.command.app import Unfinished, app
-from fedkin.errors import BadInput
+from fedkin.command.app import app
+from fedkin.errors import BadInput, Unfinished
 from fedkin.runs import files
 
 WRITING = {

@@ -20,11 +20,11 @@ GROUPS = {  # of --help, with the options in each
     "Data": "data partition clients samples holdout test validation server_validation irrelevant data_seed data_seeds "
     "splits without",
     "Own tables": "client_column target_column features drop standardise task",
-    "Training and scoring": "rounds seeds model settings evaluate_every goals metric class_weights score "
+    "Training and scoring": "rounds seeds model settings evaluate_every score_clients goals metric class_weights score "
     "heterogeneity gradient_norm",
     "Search": "space trials grid prune average search_seed",
-    "Where and how": "out resume jobs engine threads chunk device save export export_clients export_pairs track watch "
-    "as_json",
+    "Where and how": "out resume jobs engine actors ray_address threads chunk memory device save export export_clients "
+    "export_pairs track watch profile as_json",
 }
 
 
@@ -105,7 +105,8 @@ class PlayOptions:
         option("How many seeds (3: 0, 1, 2) or which (0,5,7): of the start, selection and batches. [1]"),
     ] = None
     jobs: Annotated[
-        str | None, option("Runs side by side, each in a process of its own: a number, or auto: one a core. [1]")
+        str | None,
+        option("Runs side by side, each in a process of its own: a number; auto: one a core; ray: on a cluster. [1]"),
     ] = None
     out: Annotated[Path | None, option("Folder of the run. [a new one in runs/]")] = None
     resume: Annotated[
@@ -124,6 +125,10 @@ class PlayOptions:
         list[str] | None, option("Write each method against each other one to this file: .csv, .tex or .md.")
     ] = None
     watch: Annotated[bool, option("Show the runs on a local page while they are played.", "--watch")] = False
+    profile: Annotated[
+        bool,
+        option("Print where the time went of the run, or of the first one of several: a table that sums to the whole."),
+    ] = False
     as_json: Annotated[bool, option("Print the summary as JSON, and nothing else, on standard output.", "--json")] = (
         False
     )
@@ -140,11 +145,20 @@ class RunOptions(PlayOptions, DataOptions):
             "mlr, dnn:100, mlp:200,200, lenet, cnn, cnn:fedmix, vgg11, resnet50, lstm, or package.module:Class. [mlr]"
         ),
     ] = None
-    engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another). [stacked]")] = (
-        None
-    )
+    engine: Annotated[
+        str | None,
+        option(
+            "stacked (many clients at once), plain (one after another) or ray (clients divided among actors; "
+            "docs/cluster.md). [stacked]"
+        ),
+    ] = None
+    actors: Annotated[int | None, option("Actors of --engine ray, of which each has a core. [one a core]")] = None
+    ray_address: Annotated[
+        str | None,
+        option("The Ray cluster of --engine ray or --jobs ray: host:port, auto, or here. [here]"),
+    ] = None
     evaluate_every: Annotated[
-        int | None, option("Score every so many rounds. [so that it costs about an eighth of the run]")
+        int | None, option("Score every so many rounds. [12 rounds at least; more within an eighth of the time]")
     ] = None
     goals: Annotated[
         list[str] | None,
@@ -154,6 +168,10 @@ class RunOptions(PlayOptions, DataOptions):
             "repeated; every round is scored then.",
             "--target",
         ),
+    ] = None
+    score_clients: Annotated[
+        int | None,
+        option("Score so many clients only: a fixed random sample, the same for all methods. [all]"),
     ] = None
     heterogeneity: Annotated[
         bool,
@@ -193,8 +211,15 @@ class RunOptions(PlayOptions, DataOptions):
     class_weights: Annotated[
         str | None, option("balanced: in training all classes of a client count the same. [none]")
     ] = None
-    threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
+    threads: Annotated[int | None, option("Cores that train clients, to the same bits. [the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
+    memory: Annotated[
+        str | None,
+        option(
+            "Memory for clients' private models, as 2GB, 500MB or a number of GB; the others lie in files. [half of "
+            "what is free, at most 500MB]"
+        ),
+    ] = None
     device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
     settings: Annotated[
         list[str] | None,
@@ -213,6 +238,8 @@ class RunOptions(PlayOptions, DataOptions):
         """Return what was said of the experiment's own fields; an option of a field's name sets that field."""
         names = [entry.name for entry in fields(Experiment) if entry.name in self.__dict__ and entry.name != "data"]
         values = {name: getattr(self, name) for name in names}
+        if self.jobs == "ray":  # whose runs do not ask for a cluster themselves
+            del values["ray_address"]
         said = {name: value for name, value in values.items() if value is not None and value is not False}
         return said | ({"score": [kind.strip() for kind in said["score"].split(",")]} if "score" in said else {})
 

@@ -7,20 +7,21 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from time import perf_counter
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from fedkin.answers.sentences import lines
 from fedkin.command.alive import alive
-from fedkin.command.app import Unfinished, app
+from fedkin.command.app import app
 from fedkin.command.columns import print_columns
 from fedkin.command.lists import WIDTH
 from fedkin.command.options import PlayOptions, RunOptions, shared
 from fedkin.command.page import table_paths, write_report, write_tables
 from fedkin.command.progress import Progress
-from fedkin.command.read import fresh_folder, read_experiments, read_jobs
+from fedkin.command.read import fresh_folder, read_cluster, read_experiments, read_jobs
 from fedkin.command.watch import beside
 from fedkin.comparison.compare import carry_out, plan_for
 from fedkin.comparison.experiment_files import as_file
@@ -29,6 +30,7 @@ from fedkin.comparison.plan import (
     Plan,
     Planned,
     check_agreement,
+    check_side_by_side,
     checked_data_seeds,
     checked_splits,
     scored_every_round,
@@ -39,7 +41,7 @@ from fedkin.comparison.processes import Killed
 from fedkin.comparison.result import Comparison
 from fedkin.comparison.sequence import told
 from fedkin.comparison.tuned import Notes, notes_of
-from fedkin.errors import BadInput, require, unknown
+from fedkin.errors import BadInput, Unfinished, require, unknown
 from fedkin.evaluate import KINDS
 from fedkin.methods import METHODS
 from fedkin.report import terminal
@@ -58,6 +60,7 @@ Target = Annotated[
         "With --resume the folder of a run.",
     ),
 ]
+FREE = ("rounds", "memory", "actors", "ray_address")  # what may be said when a folder is gone on with
 PREPARING = "Loading the data and checking the plan"
 Targets = Annotated[
     list[str],
@@ -139,19 +142,23 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
     """Check everything that can be checked, then make the folder and play. `tuned` is how the methods were tuned."""
     splits = checked_splits(1 if options.splits is None else options.splits)
     data_seeds = checked_data_seeds(1 if options.data_seeds is None else options.data_seeds)
-    jobs = read_jobs(options.jobs, len(experiments) * len(seeds) * splits * data_seeds, experiments[0].device)
+    cluster, number = (
+        read_cluster(options.jobs, options.ray_address),
+        len(experiments) * len(seeds) * splits * data_seeds,
+    )
+    jobs = None if cluster else read_jobs(options.jobs, number, experiments[0].device)
     folder: Path | Callable[[], Path] = options.out or fresh_folder(name, experiments[0])
     if options.resume and options.out is None:
         raise BadInput("--resume needs the folder of the run: give it with --out, or in place of the method.")
     check_outputs(options)
-    loaded = Loaded()
+    loaded, began = Loaded(), perf_counter()
     with alive(PREPARING):
-        repeated, targets = {"splits": splits, "data_seeds": data_seeds}, options.goals or ()
-        plan = plan_for(
-            experiments, seeds, folder, loaded, options.resume, jobs, **repeated, tuned=tuned, targets=targets
-        )
+        targets = options.goals or ()
+        more: dict[str, Any] = {"splits": splits, "data_seeds": data_seeds, "tuned": tuned, "cluster": cluster}
+        plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, targets=targets, **more)
+    prepared = perf_counter() - began
     print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
-    carry(plan, loaded, options)
+    carry(plan, loaded, options, prepared)
 
 
 def resume_folder(folder: Path, options: RunOptions) -> None:
@@ -159,25 +166,31 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
     place = CommandFolder.around(folder).path
     said = [*options.of_data(), *options.of_experiment(), *(["set"] if options.settings else [])]
     said += [name for name in ("data", "seeds", "splits", "data_seeds") if getattr(options, name) is not None]
-    other = sorted({name.replace("_", "-") for name in said} - {"rounds"})
+    other = sorted({name.replace("_", "-") for name in said} - {name.replace("_", "-") for name in FREE})
     fixed = f"{place} says itself what it runs; leave --{', --'.join(other)} out, or give the method and --out."
     require(not other, fixed)
     stored = stored_plan(place)
-    jobs = read_jobs(options.jobs, len(stored.runs), stored.runs[0].experiment.device) or stored.jobs
-    runs = stored.runs
-    if options.rounds is not None:
-        runs = [Planned(replace(one.experiment, rounds=options.rounds), one.folder) for one in runs]
+    cluster = read_cluster(options.jobs, options.ray_address)
+    if cluster is None and options.jobs is None:
+        cluster = stored.cluster and (options.ray_address or stored.cluster)
+    asked = options.jobs if cluster is None else None
+    jobs = read_jobs(asked, len(stored.runs), stored.runs[0].experiment.device) or stored.jobs
+    free = {name: getattr(options, name) for name in FREE if not (cluster and name == "ray_address")}
+    free = {name: value for name, value in free.items() if value is not None}
+    runs = [Planned(replace(one.experiment, **free), one.folder) for one in stored.runs]
+    check_side_by_side([one.experiment for one in runs], jobs, cluster)
     check_agreement(place, [one.experiment.described() for one in stored.runs], runs)
     targets = stored.targets
     if options.goals:
         scored_every_round([one.experiment for one in runs])
         targets = checked_targets(options.goals, {method.name: KINDS for method in stored.methods}, None)
-    carry(replace(stored, runs=runs, jobs=jobs, targets=targets), Loaded(), options)
+    carry(replace(stored, runs=runs, jobs=jobs, targets=targets, cluster=cluster), Loaded(), options)
 
 
-def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
-    """Carry a plan out with a progress display, and show what came out."""
+def carry(plan: Plan, loaded: Loaded, options: PlayOptions, prepared: float = 0.0) -> None:
+    """Carry a plan out with a progress display, and show what came out. `prepared`: the seconds of loading the data."""
     screen = Console(stderr=True)
+    plan, profiled = profiling(plan) if options.profile else (plan, None)
     trackers = trackers_for(options.track, plan.folder.path)
     wanted = [table_paths(texts) for texts in (options.export, options.export_clients, options.export_pairs)]
     go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
@@ -203,6 +216,17 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions) -> None:
         page = show(found, options.as_json, screen)
         end_page(f"This page no longer changes; {f'the report is {page}' if page else 'its run is over'}.")
         write_tables(found, wanted, screen)
+    if profiled is not None and (profile := profiled.run.profile) is not None:
+        where = screen if options.as_json else Console()
+        where.print(f"\n{profiled.name}\n{profile.since(prepared)}", highlight=False, markup=False, soft_wrap=True)
+
+
+def profiling(plan: Plan) -> tuple[Plan, Planned]:
+    """Return the plan with its first run that is not done asked where its time goes, and that run."""
+    at = next((i for i, one in enumerate(plan.runs) if not one.done), None)
+    require(at is not None, "All runs are done, so there is no time to profile; leave --profile out.")
+    one = replace(plan.runs[at or 0], profile=True)
+    return replace(plan, runs=[one if i == at else other for i, other in enumerate(plan.runs)]), one
 
 
 def check_outputs(options: PlayOptions) -> None:

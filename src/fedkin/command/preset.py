@@ -17,15 +17,16 @@ from rich.text import Text
 
 from fedkin import presets
 from fedkin.command.alive import alive
-from fedkin.command.app import Unfinished, app
+from fedkin.command.app import app
 from fedkin.command.lists import WIDTH
 from fedkin.command.options import option, shared
 from fedkin.command.progress import Progress
-from fedkin.command.read import read_jobs
+from fedkin.command.read import read_cluster, read_jobs
 from fedkin.comparison.exports import Grid
 from fedkin.comparison.plan import Planned
 from fedkin.comparison.processes import Killed
-from fedkin.errors import require, unknown
+from fedkin.engines.cluster.connection import check_cluster
+from fedkin.errors import Unfinished, require, unknown
 from fedkin.presets.preset import Preset
 from fedkin.reproduce import tables
 from fedkin.reproduce.cost import seconds
@@ -54,7 +55,10 @@ class PresetOptions:
         list[str] | None,
         option("Play only the columns that fit, as 'Syn*'; the others stay as they are; may be repeated."),
     ] = None
-    jobs: Annotated[str | None, option("Runs side by side, each in a process of its own. [auto: one a core]")] = None
+    jobs: Annotated[
+        str | None, option("Runs side by side, each in a process of its own; ray: on a cluster. [auto: one a core]")
+    ] = None
+    ray_address: Annotated[str | None, option("The cluster of --jobs ray: host:port or auto. [here]")] = None
     out: Annotated[Path, option("Folder of all runs of presets; what is done there is not played again.")] = FOLDER
     results: Annotated[Path | None, option("Write the result as JSON to this folder too, as docs/results.")] = None
     read: Annotated[bool, option("Play nothing; read what is done.", "--read")] = False
@@ -136,7 +140,7 @@ def list_presets() -> None:
 
 def duration(spent: float) -> str:
     """A time in the unit that people would use."""
-    for unit, length in (("days", 86_400), ("hours", 3_600), ("min", 60)):
+    for unit, length in (("years", 31_557_600), ("days", 86_400), ("hours", 3_600), ("min", 60)):
         if spent >= 1.5 * length:
             return f"{spent / length:,.0f} {unit}"
     return f"{spent:.0f} s"
@@ -150,11 +154,15 @@ def tally(found: Outcome) -> str:
 
 def play_all(runs: list[Planned], store: Store, options: PresetOptions, screen: Console) -> None:
     """Play the runs of presets with one display for all."""
-    jobs = read_jobs(options.jobs or "auto", len(runs), "cpu") or 1
+    cluster = read_cluster(options.jobs, options.ray_address)
+    require(cluster or options.ray_address is None, "The address of a cluster is for --jobs ray; add it.")
+    if cluster is not None:
+        check_cluster(cluster)
+    jobs = read_jobs("auto" if cluster else options.jobs or "auto", len(runs), "cpu") or 1
     again = "Go on with the same command."
     with Progress(screen, runs) as progress:
         try:
-            done = play(runs, store, jobs, progress.watching, progress.warn, lambda: progress.stopping)
+            done = play(runs, store, jobs, progress.watching, progress.warn, lambda: progress.stopping, cluster)
         except Killed as error:
             raise Unfinished(f"{error} {again}") from None
     if not done:

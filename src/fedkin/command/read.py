@@ -14,6 +14,7 @@ from fedkin.comparison.arms import read_arms
 from fedkin.comparison.experiment_files import said_by_files, targets_in
 from fedkin.comparison.plan import checked_seeds
 from fedkin.data import Data
+from fedkin.engines.cluster.connection import HERE
 from fedkin.errors import BadInput, require
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.setup import cores
@@ -53,6 +54,11 @@ def read_seeds(text: str | None, stored: dict[str, Any]) -> list[int]:
     if several is None:
         several = [stored.get("seed", 0)]
     return checked_seeds(several)
+
+
+def read_cluster(jobs: str | None, address: str | None) -> str | None:
+    """Return the address of the cluster that whole runs are played on (--jobs ray); None: they are not."""
+    return address or HERE if jobs is not None and jobs.strip().lower() == "ray" else None
 
 
 def read_jobs(text: str | None, runs: int, device: str) -> int | None:

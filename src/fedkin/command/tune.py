@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.table import Table
 
 from fedkin.command.alive import alive
-from fedkin.command.app import Unfinished, app
+from fedkin.command.app import app
 from fedkin.command.columns import print_columns
 from fedkin.command.options import DataOptions, RunOptions, option, shared
 from fedkin.command.progress import Progress
 from fedkin.command.read import fresh_folder, read_experiments, read_jobs
 from fedkin.command.trials import TrialProgress
 from fedkin.comparison.processes import Killed
-from fedkin.errors import require
+from fedkin.errors import Unfinished, require
 from fedkin.methods import METHODS
 from fedkin.metrics import METRICS
 from fedkin.runs.validation import SHARE
@@ -80,7 +80,9 @@ class TuneOptions(DataOptions):
     data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
     model: Annotated[str | None, option("mlr, dnn:100, lenet, ..., or package.module:Class. [mlr]")] = None
     engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another).")] = None
-    evaluate_every: Annotated[int | None, option("Score every so many rounds. [by the size of the work]")] = None
+    evaluate_every: Annotated[
+        int | None, option("Score every so many rounds. [12 rounds at least; more within an eighth of the time]")
+    ] = None
     metric: Annotated[
         str | None,
         option("What decides: accuracy, balanced_accuracy, auc, f1, ...; for numbers r2, rmse. [accuracy, or r2]"),
@@ -88,7 +90,7 @@ class TuneOptions(DataOptions):
     class_weights: Annotated[
         str | None, option("balanced: in training all classes of a client count the same. [none]")
     ] = None
-    threads: Annotated[int | None, option("CPU threads of a trial. [1 for small models, else its share]")] = None
+    threads: Annotated[int | None, option("Cores of a trial. [its share of the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
     device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
     settings: Annotated[

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedkin.answers.sentences import amount, called, number, together
-from fedkin.command.app import Unfinished, app
+from fedkin.command.app import app
 from fedkin.command.page import write_report
 from fedkin.command.progress import Progress
 from fedkin.command.read import read_jobs
@@ -21,6 +21,7 @@ from fedkin.comparison.plan import Loaded, Plan, stored_plan
 from fedkin.comparison.processes import Killed
 from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.comparison.what_if import Effect, effects, first_run, without
+from fedkin.errors import Unfinished
 from fedkin.methods.titles import title
 from fedkin.metrics import METRICS
 from fedkin.runs.command_folder import CommandFolder

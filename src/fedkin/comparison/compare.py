@@ -21,6 +21,7 @@ from fedkin.comparison.plan import (
     Loaded,
     Plan,
     check_agreement,
+    check_side_by_side,
     check_tests,
     checked_data_seeds,
     checked_seeds,
@@ -30,12 +31,14 @@ from fedkin.comparison.plan import (
     scored_every_round,
     settled,
     with_local,
+    without_answers,
 )
 from fedkin.comparison.result import Comparison, Repetitions, Runs, Temporary, over_seeds
-from fedkin.comparison.sequence import Watching, nobody, told
+from fedkin.comparison.sequence import Watching, nobody, once, told
 from fedkin.comparison.tuned import Notes, notes_of, tuned_cautions, tuned_sentences
 from fedkin.data import Data
 from fedkin.data.federation import Federation
+from fedkin.engines.cluster.connection import HERE
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import wanted_kinds
 from fedkin.metrics import deciding as deciding_metric
@@ -47,7 +50,7 @@ from fedkin.runs.experiment import Experiment
 from fedkin.runs.imbalance import one_sided
 from fedkin.runs.resume import as_begun
 from fedkin.runs.run import Run
-from fedkin.runs.setup import set_up
+from fedkin.runs.setup import actors_for, cores, set_up
 from fedkin.runs.targets import checked_targets, outcomes
 from fedkin.runs.verdict import LOCAL, MATCHED, mixed, unequal_participation, uneven
 
@@ -63,13 +66,17 @@ def compare(
     data_seeds: int | None = None,
     folder: Path | str | None = None,
     resume: bool = False,
-    jobs: int = 1,
+    jobs: int | str = 1,
     evaluate_every: int | None = None,
     score: Sequence[str] | None = None,
     targets: Sequence[str | float] | None = None,
     metric: str | None = None,
     class_weights: str | None = None,
+    score_clients: int | None = None,
+    memory: float | str | None = None,
     engine: str | None = None,
+    actors: int | None = None,
+    ray_address: str | None = None,
     threads: int | None = None,
     device: str | None = None,
     callbacks: Sequence[Callback] = (),
@@ -85,7 +92,8 @@ def compare(
 
     With a folder the runs are recorded there, and `resume=True` goes on with what lies in it; without one they lie in a
     temporary folder that goes with the comparison. `jobs` runs are played side by side, each in a process of its own; a
-    script that asks for several must be guarded by `if __name__ == "__main__":`. `callbacks` are told of every round of
+    script that asks for several must be guarded by `if __name__ == "__main__":`. With jobs="ray" they are played on the
+    cluster at `ray_address`, or on a Ray that is started here. `callbacks` are told of every round of
     every run. The other parameters are those of `Experiment`; what is not said is as a file among the methods says, or
     as it is there.
 
@@ -98,11 +106,13 @@ def compare(
     require(methods, "A comparison needs at least one method.")
     chosen = read_arms(methods)
     whole = isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1
-    require(whole, f"jobs is a number of processes from 1, not {jobs!r}.")
+    require(whole or jobs == "ray", f"jobs is a number of processes from 1, or 'ray', not {jobs!r}.")
+    cluster = ray_address or HERE if jobs == "ray" else None
     require(folder is not None or not resume, "Resuming needs the folder of the comparison.")
     said: dict[str, Any] = {"model": model, "rounds": rounds, "engine": engine, "threads": threads, "device": device}
     said |= {"evaluate_every": evaluate_every, "score": None if score is None else tuple(score)}
-    said |= {"metric": metric, "class_weights": class_weights}
+    said |= {"metric": metric, "class_weights": class_weights, "score_clients": score_clients, "memory": memory}
+    said |= {"actors": actors, "ray_address": None if cluster else ray_address}
     said |= {"data": Data(data) if isinstance(data, str) else data}
     like, repeated = like_files(methods, chosen[0], {name: value for name, value in said.items() if value is not None})
     several = checked_seeds(repeated["seeds"] if seeds is None else seeds)
@@ -120,11 +130,12 @@ def compare(
         place,
         loaded,
         resume,
-        jobs,
+        None if cluster else int(jobs),
         splits=divisions,
         data_seeds=partitions,
         targets=goals,
         tuned=notes,
+        cluster=cluster,
     )
     watching = told(callbacks) if callbacks else nobody
     found = carry_out(plan, loaded, resume=resume, watching=watching, warn=warn, temporary=temporary)
@@ -145,11 +156,12 @@ def plan_for(
     data_seeds: int = 1,
     targets: Sequence[str | float] = (),
     tuned: Notes | None = None,
+    cluster: str | None = None,
 ) -> Plan:
     """Check everything that can be checked before a run, and return the plan. `tuned` is how its methods were tuned.
 
     `folder` may be a function that makes a new one; it is called only when nothing is wrong. Without `jobs` it is as
-    many as the folder's plan says, or one.
+    many as the folder's plan says, or one. With `cluster` the runs are played there, each on one core.
     """
     if isinstance(folder, Path):
         busy = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
@@ -157,6 +169,8 @@ def plan_for(
         require(resume or not busy, sentence)
     stored = read_plan(folder) if resume and isinstance(folder, Path) else None
     number = jobs or (stored.get("jobs", 1) if stored else 1)
+    cluster = cluster or (stored.get("cluster") if stored and jobs is None else None)
+    check_side_by_side(experiments, number, cluster)
     federation = loaded(experiments[0])
     if len(experiments) > 1:
         check_tests(federation)
@@ -169,13 +183,14 @@ def plan_for(
         then = {value["method"]["name"]: value for value in stored["arms"]}
         experiments = [as_begun(one, then.get(one.method.name, {})) for one in experiments]
     experiments = scored_every_round(experiments) if values else list(experiments)
-    experiments = settled(experiments, loaded, min(number, len(experiments) * len(seeds) * splits * data_seeds))
+    at_once = cores() if cluster else min(number, len(experiments) * len(seeds) * splits * data_seeds)
+    experiments = settled(experiments, loaded, at_once)
     if stored and isinstance(folder, Path):
         asked = runs_for(experiments, seeds, CommandFolder(folder), splits, data_seeds)
         check_agreement(folder, stored["arms"], asked)
     runs_for(experiments, seeds, CommandFolder(Path()), splits, data_seeds)  # refuses before a folder is made
     place = CommandFolder(folder if isinstance(folder, Path) else folder())
-    return Plan(place, runs_for(experiments, seeds, place, splits, data_seeds), number, tuned or {}, values)
+    return Plan(place, runs_for(experiments, seeds, place, splits, data_seeds), number, tuned or {}, values, cluster)
 
 
 def carry_out(
@@ -199,20 +214,9 @@ def carry_out(
         for sentence in [*warnings(plan), *cautions(plan, loaded), *without_answers(plan)]:
             warn(sentence)
         options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}
-        done = play_side_by_side(plan.runs, plan.jobs, loaded, **options)
+        with actors_for([one.experiment for one in plan.runs if not one.done]):
+            done = play_side_by_side(plan.runs, plan.jobs, loaded, cluster=plan.cluster, **options)
         return concluded(plan, temporary, telling, loaded) if done else None
-
-
-def once(warn: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that says each sentence once, however many runs say it."""
-    said: set[str] = set()
-
-    def warned(sentence: str) -> None:
-        if sentence not in said:
-            said.add(sentence)
-            warn(sentence)
-
-    return warned
 
 
 def warnings(plan: Plan) -> list[str]:
@@ -274,15 +278,6 @@ def concluded(
         summary = summary | {"tuned": {"sentences": tuned_sentences(list(methods), plan.tuned), "methods": plan.tuned}}
     plan.folder.write_summary(summary)
     return Comparison(plan.folder.path, runs, methods, summary, temporary)
-
-
-def without_answers(plan: Plan) -> list[str]:
-    """Return why no client gets an answer of its own: the data have several seeds, each with other clients."""
-    several = len({data_seed_of(one.experiment) for one in plan.runs})
-    if several == 1 or len(plan.methods) == 1:
-        return []
-    said = f"{several} data seeds: clients of different partitions are different clients, so no client gets an answer"
-    return [f"{said} of its own; for answers leave --data-seeds out, and repeat with --splits."]
 
 
 def first_of(runs: Repetitions) -> Run:

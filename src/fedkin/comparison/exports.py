@@ -60,7 +60,7 @@ def checked_path(path: Path | str) -> Path:
 def write_table(found: Comparison, path: Path | str) -> Path:
     """Write the table of the methods: scores with their spread, gain over training alone, verdict and cost."""
     table, scored = found.table(), [" ".join(words) for words in found.scored()]
-    notes = [footnote(found), led(found.leader)]
+    notes = [scored_note(found), footnote(found), led(found.leader)]
 
     def grid() -> Grid:
         made = methods_grid(table, scored, METRICS[found.metric], best_cells(found))
@@ -90,6 +90,11 @@ def write(path: Path | str, table: pd.DataFrame, grid: Callable[[], Grid], notes
     text = table.to_csv() if where.suffix == ".csv" else WRITERS[where.suffix](grid(), [note for note in notes if note])
     files.write(where, text.encode())
     return where
+
+
+def scored_note(found: Comparison) -> str:
+    """Return of whom the scores are, where not all clients were scored."""
+    return f"{said.capitalize()}." if (said := next(iter(found.methods.values())).get("scored", "")) else ""
 
 
 def footnote(found: Comparison) -> str:

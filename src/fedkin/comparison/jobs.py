@@ -18,6 +18,7 @@ from multiprocessing.context import SpawnProcess
 from threading import Thread
 from typing import Any
 
+from fedkin.comparison.on_ray import play_on_ray
 from fedkin.comparison.plan import Loaded, Planned
 from fedkin.comparison.processes import Processes, end_with_the_command, sendable, started
 from fedkin.comparison.sequence import Watching, nobody, play_in_sequence
@@ -34,17 +35,25 @@ def play_side_by_side(
     jobs: int,
     loaded: Loaded,
     *,
+    cluster: str | None = None,
     resume: bool = False,
     watching: Watching = nobody,
     warn: Callable[[str], None] = print,
     stopping: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Play every run that is not done, up to `jobs` at a time; returns False if some were stopped on the way."""
+    """Play every run that is not done, up to `jobs` at a time; returns False if some were stopped on the way.
+
+    With `cluster`, the address of a Ray cluster, they are played there, as many at a time as there are cores.
+    """
     waiting = deque((number, one) for number, one in enumerate(runs, 1) if not one.done)
-    jobs = min(jobs, len(waiting))
-    if jobs > 1 and not all(travels(one) for _, one in waiting):
+    jobs = min(jobs, len(waiting)) if cluster is None else len(waiting)
+    if (jobs > 1 or cluster is not None) and not all(travels(one) for _, one in waiting):
         warn("Data and modules handed over in Python stay in their process, so the arms run one after another.")
-        jobs = 1
+        jobs, cluster = 1, None
+    if cluster is not None and waiting:
+        told: dict[str, Any] = {"watching": watching, "warn": warn, "stopping": stopping}
+        play_on_ray(waiting, len(runs), cluster, play_one, TOLD, resume=resume, **told)
+        return all(one.done for one in runs)
     if jobs < 2:
         return play_in_sequence(runs, loaded, resume=resume, watching=watching, warn=warn)
     Crew(waiting, jobs, len(runs), resume, watching, warn).play_all(stopping)

@@ -11,6 +11,7 @@ from typing import Any
 from fedkin.comparison.divisions import data_seed_of, divisions, split_of
 from fedkin.data import Data, load
 from fedkin.data.federation import Federation
+from fedkin.engines.cluster.connection import check_cluster
 from fedkin.errors import BadInput, require
 from fedkin.methods.local import alone, local, matched
 from fedkin.parts import Method, Train
@@ -31,6 +32,7 @@ class Planned:
     experiment: Experiment
     folder: RunFolder
     label: str | None = None  # what a progress display calls the run, if not by its method and seed
+    profile: bool = False  # whether the run is to say where its time goes
 
     @property
     def run(self) -> Run:
@@ -61,6 +63,7 @@ class Plan:
     jobs: int = 1
     tuned: dict[str, dict[str, Any]] = field(default_factory=dict)  # by method: how it was tuned
     targets: tuple[str, ...] = ()  # values to be reached, as `runs.targets` reads them
+    cluster: str | None = None  # the address of the Ray cluster that the runs are played on; None: in processes
 
     @property
     def methods(self) -> list[Method]:
@@ -73,6 +76,7 @@ class Plan:
         against = compared_with(self.methods, self.tuned)
         stored: dict[str, Any] = {"arms": arms, "jobs": self.jobs, "against": against}
         stored |= {"tuned": self.tuned} if self.tuned else {}
+        stored |= {"cluster": self.cluster} if self.cluster else {}
         self.folder.write_plan(stored | ({"targets": list(self.targets)} if self.targets else {}))
 
 
@@ -198,7 +202,8 @@ def stored_plan(folder: Path) -> Plan:
     """Return the plan of a folder. Data and modules that were handed over in Python cannot be found again."""
     plan, place = read_plan(folder), CommandFolder(folder)
     runs = [Planned(Experiment.from_json(value), run) for value, run in place.planned()]
-    return Plan(place, runs, plan.get("jobs", 1), plan.get("tuned") or {}, tuple(plan.get("targets", ())))
+    targets = tuple(plan.get("targets", ()))
+    return Plan(place, runs, plan.get("jobs", 1), plan.get("tuned") or {}, targets, plan.get("cluster"))
 
 
 def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Planned]) -> None:
@@ -247,6 +252,14 @@ def checked_number(value: object, what: str) -> int:
     return int(str(value))
 
 
+def check_side_by_side(experiments: Sequence[Experiment], jobs: int, cluster: str | None) -> None:
+    """Refuse a cluster that is not there, and runs side by side of which each uses all cores by itself."""
+    alone = all(one.engine != "ray" for one in experiments) or (jobs == 1 and cluster is None)
+    require(alone, "The engine ray uses all cores by itself; leave --jobs or --engine out.")
+    if cluster is not None:
+        check_cluster(cluster)
+
+
 def check_tests(federation: Federation) -> None:
     """Refuse a federation in which no client has test samples; say so if each client has one sample only."""
     if federation.test.sizes.sum():
@@ -265,3 +278,14 @@ def with_new_fields(value: dict[str, Any]) -> dict[str, Any]:
     """Return a stored experiment with the defaults of fields that an older version did not know."""
     given = "given" in value["data"] or str(value["model"]).startswith("given: ")
     return value if given else Experiment.from_json(value).described()
+
+
+def without_answers(plan: Plan) -> list[str]:
+    """Return why no client gets an answer of its own: not all are scored, or the data have several seeds."""
+    several, sampled = len({data_seed_of(one.experiment) for one in plan.runs}), plan.runs[0].experiment.score_clients
+    if sampled is not None and len(plan.methods) > 1:
+        return [f"Only {sampled:,} clients are scored (--score-clients), so no client gets an answer of its own."]
+    if several == 1 or len(plan.methods) == 1:
+        return []
+    said = f"{several} data seeds: clients of different partitions are different clients, so no client gets an answer"
+    return [f"{said} of its own; for answers leave --data-seeds out, and repeat with --splits."]

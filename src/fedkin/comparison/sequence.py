@@ -25,6 +25,18 @@ def told(callbacks: Sequence[Callback]) -> Callable[[Planned, int, int], Callbac
     return watching
 
 
+def once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that says each sentence once, however many runs say it."""
+    said: set[str] = set()
+
+    def warned(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            warn(sentence)
+
+    return warned
+
+
 def play_in_sequence(
     runs: list[Planned],
     loaded: Loaded,
@@ -45,6 +57,7 @@ def play_in_sequence(
             callbacks=[] if callback is None else [callback],
             warn=warn,
             federation=loaded(one.experiment),
+            profile=one.profile,
         )
         if not result.finished:
             return False

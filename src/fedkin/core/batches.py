@@ -99,15 +99,16 @@ def drawn(
 def fresh(sizes: np.ndarray, streams: np.ndarray, width: int, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw each batch uniformly without replacement, by Floyd's algorithm, for all clients and batches at once."""
     m = len(sizes)
-    u = rng.uniform(streams, 0, number * width).reshape(m, number, width)
+    u = rng.uniform(streams, 0, number * width).reshape(m * number, width).T.copy()  # (width, batches)
     count = np.repeat(np.minimum(sizes, width)[:, None], number, axis=1)
-    first = np.maximum(sizes - width, 0)[:, None]  # (m, 1)
-    rows = np.zeros((m, number, width), dtype=np.int64)
+    first = np.repeat(np.maximum(sizes - width, 0), number)  # (batches,)
+    picks = np.zeros((width, m * number), dtype=np.int64 if sizes.max() > 2**30 else np.int32)
     for j in range(width):
         last = first + j  # pick j is one of 0 .. last; a repeated pick becomes `last`, which no earlier pick can be
-        pick = (u[:, :, j] * (last + 1)).astype(np.int64)
-        seen = (rows[:, :, :j] == pick[:, :, None]).any(2)
-        rows[:, :, j] = np.where(seen, last, pick)
+        pick = (u[j] * (last + 1)).astype(picks.dtype)
+        seen = (picks[:j] == pick).any(0)
+        picks[j] = np.where(seen, last, pick)
+    rows = np.ascontiguousarray(picks.T, dtype=np.int64).reshape(m, number, width)
     short = sizes <= width
     if short.any():  # a client with no more samples than a batch uses all of them, in order
         rows[short] = np.where(np.arange(width) < sizes[short, None, None], np.arange(width), 0)

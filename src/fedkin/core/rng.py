@@ -40,12 +40,16 @@ def bits(streams: np.ndarray, start: int, count: int) -> np.ndarray:
 
 def uniform(streams: np.ndarray, start: int, count: int) -> np.ndarray:
     """The draws of `bits` as numbers in [0, 1)."""  # (m, count) float64
-    return (bits(streams, start, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    found: np.ndarray = (bits(streams, start, count) >> np.uint64(11)).astype(np.float64)
+    found *= 2.0**-53
+    return found
 
 
 def mixed(z: np.ndarray) -> np.ndarray:
     """The last step of splitmix64: a bijection of 64-bit numbers in which every input bit affects every output bit."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    result: np.ndarray = z ^ (z >> np.uint64(31))
+    result: np.ndarray = z ^ (z >> np.uint64(30))
+    result *= np.uint64(0xBF58476D1CE4E5B9)  # from here on in place
+    result ^= result >> np.uint64(27)
+    result *= np.uint64(0x94D049BB133111EB)
+    result ^= result >> np.uint64(31)
     return result

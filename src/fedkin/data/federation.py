@@ -27,9 +27,9 @@ class Index:
     @staticmethod
     def of(lists: Iterable[Sequence[int] | np.ndarray | Tensor]) -> Index:
         """The index of these lists of row numbers, one for each client."""
-        parts = [torch.as_tensor(rows, dtype=torch.int64).reshape(-1) for rows in lists]
-        sizes = torch.tensor([0] + [len(rows) for rows in parts], dtype=torch.int64)
-        return Index(torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64), sizes.cumsum(0))
+        parts = [np.asarray(rows, dtype=np.int64).reshape(-1) for rows in lists]  # tensors would take ten times as long
+        start = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return Index(torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.int64), *parts])), torch.from_numpy(start))
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -41,6 +41,13 @@ class Index:
     def sizes(self) -> Tensor:  # (n,) int64
         """The number of rows of each client."""
         return self.start.diff()
+
+    def only(self, ids: Tensor) -> Index:
+        """The lists of these clients."""
+        sizes = self.sizes[ids]
+        start = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        at = torch.arange(int(start[-1])) + (self.start[ids] - start[:-1]).repeat_interleave(sizes)
+        return Index(self.rows[at], start)
 
     def lists(self) -> list[Tensor]:
         """The row numbers of each client."""
@@ -74,6 +81,9 @@ class Federation:
     target_scale: Tensor | None = None  # (n,) what 1 in `y` is worth at each client in the target's own unit
     preparation: dict[str, Any] | None = None  # how a row of the user's table became a sample, as JSON
     notes: tuple[str, ...] = ()  # sentences about the data that the user should read before a run
+    numbers: Tensor | None = (
+        None  # (n,) the clients' numbers in the federation of which this is a part; None: 0, 1, ...
+    )
 
     @property
     def n(self) -> int:
@@ -99,7 +109,38 @@ class Federation:
         """One client that holds the training samples of all these clients; nothing is tested there."""
         whole, none = Index.of([torch.cat([self.train[client] for client in ids.tolist()])]), Index.of([[]])
         return replace(
-            self, train=whole, test=none, validation=None, clients=("all",), irrelevant=None, target_scale=None
+            self,
+            train=whole,
+            test=none,
+            validation=None,
+            clients=("all",),
+            irrelevant=None,
+            target_scale=None,
+            numbers=None,
+        )
+
+    def only(self, ids: Tensor) -> Federation:
+        """The part that belongs to these clients, with their own samples and no others.
+
+        A client's random streams are keyed by its number, and it keeps that number (`numbers`).
+        """
+        lists = [index.only(ids) for index in (self.train, self.test, self.validation) if index is not None]
+        used, place = torch.cat([some.rows for some in lists]).unique(return_inverse=True)
+        parts = place.split([len(some.rows) for some in lists])
+        own = [Index(rows, some.start) for rows, some in zip(parts, lists, strict=True)]
+        return replace(
+            self,
+            x=self.x[used],
+            y=self.y[used],
+            train=own[0],
+            test=own[1],
+            validation=own[2] if len(own) > 2 else None,
+            common=None,
+            server=None,
+            clients=tuple(self.clients[client] for client in ids.tolist()) if self.clients else (),
+            irrelevant=None if self.irrelevant is None else self.irrelevant[ids],
+            target_scale=None if self.target_scale is None else self.target_scale[ids],
+            numbers=ids if self.numbers is None else self.numbers[ids],
         )
 
     def label_counts(self) -> np.ndarray:  # (n, classes)

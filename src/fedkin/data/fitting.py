@@ -9,6 +9,7 @@ import numpy as np
 
 from fedkin.data.columns import Column, decided
 from fedkin.data.preparation import Preparation, encoded
+from fedkin.data.site_numbers import means_and_scales, medians
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,10 +39,11 @@ def fit_features(
     table = encoded({"features": features}, training)  # (training rows, features)
     measured = np.array([feature["is"] in ("number", "date") for feature in features], dtype=bool)
     common = fitted_numbers(table, measured, standardise)
-    sites = {
-        name: common if standardise == "all" else fitted_numbers(table[site == i], measured, standardise, common)
-        for i, name in enumerate(rows)
-    }
+    if standardise == "all":
+        sites = dict.fromkeys(rows, common)
+    else:
+        sizes = np.array([len(mine) for mine in rows.values()], dtype=np.int64)
+        sites = dict(zip(rows, fitted_sites(table, sizes, measured, standardise, common), strict=True))
     return {"standardise": standardise, "columns": said, "features": features, "sites": sites, "all": common}
 
 
@@ -85,6 +87,29 @@ def one_hot(rows: int) -> Any:
     return OneHotEncoder(
         min_frequency=least, max_categories=CATEGORIES, handle_unknown="infrequent_if_exist", sparse_output=False
     )
+
+
+def fitted_sites(
+    table: np.ndarray, sizes: np.ndarray, measured: np.ndarray, standardise: str, common: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What `fitted_numbers` gives for each site, of all sites at once. `table` has their training rows, one site after
+    another, and `sizes` how many each has."""
+    n, k = len(sizes), table.shape[1]
+    fill, shift, scale = np.zeros((n, k)), np.zeros((n, k)), np.ones((n, k))
+    fill[:, measured] = medians(table[:, measured], sizes)
+    missing = np.isnan(table)
+    filled = np.where(missing, np.repeat(fill, sizes, axis=0), table)[:, measured]
+    if standardise != "none":
+        shift[:, measured], scale[:, measured] = means_and_scales(filled, sizes)
+    ends = np.cumsum(sizes)
+    values = np.concatenate([np.zeros((1, k), dtype=np.int64), np.cumsum(~missing, axis=0)])  # how many so far
+    empty = measured & (values[ends] == values[ends - sizes])  # (n, features)
+    for numbers, all_sites in ((shift, common["shift"]), (scale, common["scale"])):
+        numbers[empty] = np.broadcast_to(all_sites, (n, k))[empty]
+    fill[empty] = (np.broadcast_to(common["fill"], (n, k)) if standardise == "none" else shift)[empty]
+    target = {"target_shift": 0.0, "target_scale": 1.0}
+    lists = zip(fill.tolist(), shift.tolist(), scale.tolist(), strict=True)
+    return [{"fill": one, "shift": two, "scale": three} | target for one, two, three in lists]
 
 
 def fitted_numbers(

@@ -14,9 +14,11 @@ from fedkin.data.own_tables import read_own
 from fedkin.data.prepare import prepared
 from fedkin.data.samples import Samples
 from fedkin.data.spec import Data
+from fedkin.data.uncollected import uncollected
 from fedkin.errors import require
 
 
+@uncollected()
 def load(data: Data, progress: bool = True) -> Federation:
     """The federation that `data` describes. `progress` shows slow first-time work on stderr."""
     entry = None if data.own else CATALOGUE[data.dataset]

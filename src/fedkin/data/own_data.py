@@ -18,7 +18,8 @@ from fedkin.data.federation import Federation, Index, Task
 from fedkin.data.holdout import split
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
-from fedkin.errors import require
+from fedkin.data.uncollected import uncollected
+from fedkin.errors import BadInput, require
 
 PARTS = ("train", "validation", "test")
 APART = 100.0  # standard deviations of two features further apart than this call for a warning
@@ -48,6 +49,7 @@ class _Collected:
         return np.arange(self.count - len(y), self.count)
 
 
+@uncollected()
 def from_clients(
     clients: Mapping[str, Pair | Mapping[str, Pair]],
     test: float = 0.25,
@@ -75,8 +77,11 @@ def from_clients(
             parts[client] = split(collected.add(client, samples), test, validation, seed, client)
     training = {client: rows for client, rows in parts.items() if len(rows[0])}
     require(training, "No client has any samples to train on.")
+    x = np.concatenate(collected.x)
+    if vocabulary is None:
+        _check_finite(x, parts)
     found = read_target(np.concatenate(collected.y), name, task)
-    x, y = np.concatenate(collected.x), torch.from_numpy(found.y)
+    y = torch.from_numpy(found.y)
     train_rows, validation_rows, test_rows = zip(*training.values(), strict=True)
     about: dict[str, object] = {"kind": "own", "id": name, "rows": {"train": collected.count}, "labels": found.listed}
     about |= {"divided": "given"} if any(isinstance(samples, Mapping) for samples in clients.values()) else {}
@@ -116,6 +121,15 @@ def _scale_notes(x: np.ndarray, y: np.ndarray, train: np.ndarray, task: str) -> 
     return tuple(notes)
 
 
+def _check_finite(x: np.ndarray, parts: Mapping[str, Rows]) -> None:
+    """Refuse a feature that is not a finite number, and name the client that has it."""
+    if np.isfinite(x).all():
+        return
+    bad = np.flatnonzero(~np.isfinite(x).reshape(len(x), -1).all(1))
+    client = next(client for client, rows in parts.items() if np.isin(bad, np.concatenate(rows)).any())
+    raise BadInput(f"Client {client} has a feature that is not a finite number.")
+
+
 def _add_parts(collected: _Collected, client: str, pairs: Mapping[str, Pair]) -> Rows:
     """Append the samples of a client that is already split, and return the rows of each part."""
     wrong = [part for part in pairs if part not in PARTS]
@@ -137,5 +151,4 @@ def _checked_arrays(client: str, pair: Pair, vocabulary: int | None) -> tuple[np
         require(inside, f"Client {client} has a token outside of 0 to {vocabulary - 1}.")
         return x, y
     require(x.dtype.kind in "fiub", f"Client {client} has features that are not numbers.")
-    require(np.isfinite(x).all(), f"Client {client} has a feature that is not a finite number.")
-    return x.astype(np.float32), y
+    return x.astype(np.float32, copy=False), y

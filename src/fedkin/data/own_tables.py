@@ -190,7 +190,7 @@ def _owners(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
     whose = texts(column).tolist()
     sentence = f"{name} has rows without a client in the column '{column.name}'; fill them in or delete them."
-    require(all(text is not None for text in whose), sentence)
+    require(None not in whose, sentence)
     category = isinstance(column.dtype, pd.CategoricalDtype)
     known = texts(pd.Series(column.cat.categories)).tolist() if category else []
     return _numbered(whose, [text for text in known if text is not None])

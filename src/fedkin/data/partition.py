@@ -7,6 +7,7 @@ with one array of row numbers for each client.
 from __future__ import annotations
 
 import heapq
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,7 +63,8 @@ def iid(count: int, clients: int, seed: int) -> list[np.ndarray]:
 def natural(owner: np.ndarray, clients: int = 0) -> list[np.ndarray]:
     """Each client gets the rows it owns. A client without rows, numbered below `clients`, gets an empty array."""
     order = np.argsort(owner, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(owner, minlength=clients))[:-1])
+    ends = np.cumsum(np.bincount(owner, minlength=clients)).tolist()
+    return [order[start:end] for start, end in pairwise([0, *ends])]  # np.split takes a second for 100,000 clients
 
 
 def dirichlet(

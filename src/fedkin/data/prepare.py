@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -13,16 +14,19 @@ from fedkin.data.federation import Federation
 from fedkin.data.fitting import fit_features
 from fedkin.data.preparation import Preparation, encoded, scaled
 from fedkin.data.samples import Table
+from fedkin.data.site_numbers import means_and_scales
 from fedkin.data.spec import Data
 from fedkin.errors import BadInput, require, unknown
 
+AT_ONCE = 100_000  # rows that are scaled at once
 TOLD = "Columns that are"  # so begins a sentence about columns
 
 
 def prepared(federation: Federation, table: Table, data: Data) -> Federation:
     """The federation with samples made of the table's rows, by a preparation that is fitted on training rows only."""
     used = _used_columns(table, data)
-    training = {name: rows.numpy() for name, rows in zip(federation.names, federation.train.lists(), strict=True)}
+    rows, ends = federation.train.rows.numpy(), federation.train.start.tolist()
+    training = {name: rows[a:b] for name, (a, b) in zip(federation.names, pairwise(ends), strict=True)}
     if table.fit is None:
         preparation = fit_features(table.frame[used], training, data.standardise, data.features or ())
     else:
@@ -82,12 +86,14 @@ def _used_columns(table: Table, data: Data) -> list[str]:
 
 def _with_target_numbers(preparation: Preparation, federation: Federation, standardise: str) -> Preparation:
     """The preparation with shift and scale of the target, by the same training rows as those of the features."""
-    common = _target_numbers(federation.y[federation.train.rows].numpy(), standardise)
-    own = [_target_numbers(federation.y[rows].numpy(), standardise) for rows in federation.train.lists()]
-    sites = {
-        name: numbers | (common if standardise == "all" else mine)
-        for (name, numbers), mine in zip(preparation["sites"].items(), own, strict=True)
-    }
+    y = federation.y[federation.train.rows].numpy()
+    common = _target_numbers(y, standardise)
+    own = [common] * federation.n
+    if standardise == "site":
+        both = means_and_scales(y.astype(np.float64)[:, None], federation.train.sizes.numpy())
+        shift, scale = (numbers[:, 0].tolist() for numbers in both)
+        own = [{"target_shift": a, "target_scale": b} for a, b in zip(shift, scale, strict=True)]
+    sites = {name: numbers | mine for (name, numbers), mine in zip(preparation["sites"].items(), own, strict=True)}
     return preparation | {"sites": sites, "all": preparation["all"] | common}
 
 
@@ -129,20 +135,21 @@ def _samples(preparation: Preparation, federation: Federation, table: Table) -> 
     """x and y of all rows: those of a site by its own numbers, those of no site by the numbers of all."""
     features = encoded(preparation, table.frame)
     x, y = np.empty(features.shape, dtype=np.float32), federation.y.double()
-    lists = [index.lists() for index in (federation.train, federation.validation, federation.test) if index is not None]
-    taken = torch.cat([rows for of_split in lists for rows in of_split])
+    splits = [index for index in (federation.train, federation.validation, federation.test) if index is not None]
+    taken = torch.cat([index.rows for index in splits])
+    owner = torch.cat([torch.arange(federation.n).repeat_interleave(index.sizes) for index in splits])
     shared = len(torch.unique(taken)) < len(taken)
     require(
         not shared or preparation["standardise"] != "site",
         "In this partition clients share rows, so a row has no site of its own; say --standardise all or none.",
     )
-    of_sites = [torch.cat([of_split[place] for of_split in lists]) for place in range(federation.n)]
-    others = torch.ones(len(y), dtype=torch.bool)
-    others[taken] = False
     fitted = [*(preparation["sites"][name] for name in federation.names), preparation["all"]]
-    for rows, numbers in zip([*of_sites, others.nonzero().flatten()], fitted, strict=True):
-        x[rows.numpy()] = scaled(features[rows.numpy()], numbers)
-        y[rows] = (federation.y[rows].double() - numbers["target_shift"]) / numbers["target_scale"]
+    numbers = {name: np.array([one[name] for one in fitted], dtype=np.float64) for name in fitted[-1]}
+    site = torch.full((len(y),), -1).scatter_reduce(0, taken, owner, "amax").numpy()  # of a shared row the last
+    for some in np.split(np.arange(len(y)), range(AT_ONCE, len(y), AT_ONCE)):
+        of_rows = {name: values[site[some]] for name, values in numbers.items()}  # -1 is that of all
+        x[some] = scaled(features[some], of_rows)
+        y[some] = (y[some] - torch.from_numpy(of_rows["target_shift"])) / torch.from_numpy(of_rows["target_scale"])
     return x, y.float() if federation.task == "regress" else federation.y
 
 

@@ -12,4 +12,6 @@ def keyed_generator(seed: int, purpose: str, client: str = "") -> np.random.Gene
 
     The key has the client's name, not its number, so that a client's draws do not change when other clients are added.
     """
-    return np.random.default_rng([seed, crc32(purpose.encode()), crc32(client.encode())])
+    key = [seed, crc32(purpose.encode()), crc32(client.encode())]
+    small = 0 <= seed < 2**32  # as an array the same key is read faster, which counts where clients are many
+    return np.random.Generator(np.random.PCG64(np.array(key, dtype=np.uint32) if small else key))

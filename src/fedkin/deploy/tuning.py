@@ -16,7 +16,7 @@ from fedkin.data.holdout import split
 from fedkin.engines.engine import Engine
 from fedkin.messages import Sent
 from fedkin.runs.experiment import Experiment
-from fedkin.runs.setup import engine_of, set_up
+from fedkin.runs.setup import engine_of, on_this_machine, set_up
 
 PASSES = (1, 2, 5, 10, 20, 50)  # numbers of local passes that are tried
 HELD = 0.25  # the share of the training rows that judges them
@@ -61,7 +61,7 @@ class Tuning:
 @contextmanager
 def tuning(experiment: Experiment, federation: Federation, first: int) -> Iterator[Tuning]:
     """Build the engines that fine-tune; they are closed when the block ends."""
-    within = inner(federation)
+    within, experiment = inner(federation), on_this_machine(experiment)
     with (
         engine_of(experiment, federation, set_up(experiment, federation)) as whole,
         engine_of(replace(experiment, data=within), within, set_up(experiment, within)) as part,

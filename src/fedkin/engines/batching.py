@@ -17,7 +17,8 @@ from torch import Tensor
 from fedkin.core import batches, rng, tree
 from fedkin.core.tree import Batch, Message
 from fedkin.data.federation import Federation
-from fedkin.engines.network import MASK, Network
+from fedkin.engines.fused import MASK
+from fedkin.engines.network import Network
 from fedkin.errors import require
 from fedkin.parts import Train
 
@@ -31,9 +32,10 @@ class Pass:
     ids: Tensor  # (m,)
     steps: np.ndarray  # (m,) int64
     rows: Tensor  # (K, m, width) rows of the federation's samples, for every batch
+    y: Tensor  # (K, m, width) their targets
     count: np.ndarray  # (K, m) how many of these rows are real
-    dropout: list[np.ndarray]  # random streams, (m,) uint64; one, or one for each batch of a step
-    picks: np.ndarray  # random streams, (m,) uint64
+    full: list[int]  # (K,) how many of the first clients have only real rows in this batch
+    round: int
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Batching:
         self.class_weights = balanced_weights(federation).to(self.device, self.dtype) if self.balanced else None
         self.sizes = federation.train.sizes.numpy()
         self.starts = federation.train.start.numpy()
+        numbers = federation.numbers
+        self.numbers = np.arange(federation.n) if numbers is None else numbers.numpy()
         self.train_rows = federation.train.rows.to(self.device)
 
     def together(self, ids: Tensor) -> Batching:
@@ -108,6 +112,11 @@ class Batching:
         """Return how many steps each of these clients takes in a round."""  # (m,) int64
         return batches.number(self.sizes[ids.numpy()], part.batch, part.steps, part.epochs)
 
+    def even(self, part: Train, ids: Tensor) -> bool:
+        """Whether all batches of these clients have as many samples as a batch should have."""
+        sizes = self.sizes[ids.numpy()]
+        return bool((sizes >= part.batch).all() if part.epochs is None else (sizes % part.batch == 0).all())
+
     def chunks(self, part: Train, ids: Tensor, most: int) -> Iterator[Tensor]:
         """Yield the clients in chunks of at most `most`, those with the most steps first."""
         order = np.argsort(-self.steps(part, ids), kind="stable")
@@ -128,14 +137,17 @@ class Batching:
             part.batches_per_step,
             streams[1:],
         )
-        rows = torch.from_numpy(np.ascontiguousarray((plan.rows + self.starts[who][:, None, None]).swapaxes(0, 1)))
+        places = torch.from_numpy(np.ascontiguousarray((plan.rows + self.starts[who][:, None, None]).swapaxes(0, 1)))
+        rows = picked(self.train_rows, places.to(self.device))
+        short = plan.rows.shape[2] > plan.count.T  # (K, m)
         return Pass(
             ids,
             plan.batches // part.batches_per_step,
-            self.train_rows[rows.to(self.device)],
+            rows,
+            picked(self.y, rows),
             plan.count.T,
-            self.streams(part, "dropout", round, who),
-            rng.keys(self.seed, "picks", round, who),
+            np.where(short.any(1), short.argmax(1), short.shape[1]).tolist(),
+            round,
         )
 
     def streams(self, part: Train, purpose: str, round: int, who: np.ndarray) -> list[np.ndarray]:
@@ -143,29 +155,38 @@ class Batching:
         each. The first is that of a part with one batch a step."""
         apart = part.own_streams or part.epochs is not None
         further = [f"{purpose} {b + 1}" for b in range(1, part.batches_per_step)] if apart else []
-        return [rng.keys(self.seed, name, round, who) for name in (purpose, *further)]
+        return [rng.keys(self.seed, name, round, self.numbers[who]) for name in (purpose, *further)]
 
     def batch(self, work: Pass, number: int, live: slice, network: Network, part: Train) -> Batch:
         """Return batch `number` of the clients in `live`, stacked, with what `part` picks and the dropout masks."""
         result = self.samples(work, number, live)
         if part.picks is not None:
             assert self.pool is not None
-            draw = rng.uniform(work.picks[live], number, 1)[:, 0]
-            rows = self.pool.picked(work.ids[live].numpy(), draw, part.picks_own)
-            at = torch.from_numpy(rows).to(self.device)
+            at = self.picks(work, number, live, part.picks_own).to(self.device)
             result |= {f"picked {name}": value[at] for name, value in self.pool.message[part.picks].items()}
-        nth, stream = divmod(number, len(work.dropout))
-        return result | self.masks(work.dropout[stream][live], nth, work.rows.shape[2], network)
+        if network.masks:
+            streams = self.streams(part, "dropout", work.round, work.ids[live].numpy())
+            nth, stream = divmod(number, len(streams))
+            result |= self.masks(streams[stream], nth, work.rows.shape[2], network)
+        return result
+
+    def picks(self, work: Pass, number: int, live: slice, own: bool) -> Tensor:
+        """Return the rows of the pool that the clients in `live` pick for batch `number`."""  # (m,)
+        assert self.pool is not None
+        clients = self.numbers[work.ids[live].numpy()]
+        draw = rng.uniform(rng.keys(self.seed, "picks", work.round, clients), number, 1)[:, 0]
+        return torch.from_numpy(self.pool.picked(clients, draw, own))
 
     def samples(self, work: Pass, number: int, live: slice) -> Batch:
         """Return the samples of batch `number`, stacked.
 
         They have a 'weight' only where some batch is not full or classes are weighted.
         """
-        rows, count = work.rows[number, live], work.count[number, live]  # (m, width), (m,)
-        width = rows.shape[1]
-        result: Batch = {"x": picked(self.x, rows), "y": picked(self.y, rows)}
-        if (count < width).any() or self.class_weights is not None:
+        rows = work.rows[number, live]  # (m, width)
+        result: Batch = {"x": picked(self.x, rows), "y": work.y[number, live]}
+        last = work.rows.shape[1] if live.stop is None else live.stop
+        if work.full[number] < last or self.class_weights is not None:
+            count, width = work.count[number, live], rows.shape[1]
             result["weight"] = torch.from_numpy(np.arange(width) < count[:, None]).to(self.device, self.dtype)
         if self.class_weights is not None:
             result["weight"] *= self.class_weights[work.ids[live].to(self.device)].gather(1, result["y"])

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
+from fedkin.core.rows import Rows, Sealed
 from fedkin.messages import Message, Model, Reply, Sent, Tell
 from fedkin.parts import Train
 
@@ -129,12 +130,14 @@ class Engine(Protocol):
         """Return what `score_one` looks at: one model's outputs for every client's samples, client after client."""
         ...
 
-    def private(self) -> Message:
-        """Return the private slots of all clients, stacked, for a checkpoint."""
+    def private(self) -> Message | Rows:
+        """Return the private slots of all clients for a checkpoint: stacked or, where they are large, as rows of which
+        the checkpoint stores those that changed."""
         ...
 
-    def restore(self, private: Message) -> None:
-        """Put the private slots of all clients back to what a checkpoint holds."""
+    def restore(self, private: Message | Sealed) -> None:
+        """Put the private slots of all clients back to what a checkpoint holds: stacked, or rows in files. An engine
+        that never gives rows is never handed any."""
         ...
 
     def clean(self) -> None:

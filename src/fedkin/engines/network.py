@@ -12,12 +12,11 @@ from torch.func import grad as gradient
 
 from fedkin.core import losses
 from fedkin.core.tree import Batch, Model
-from fedkin.engines import fused, layers
+from fedkin.engines import layers
 from fedkin.engines.footprint import Footprint
+from fedkin.engines.fused import MASK, Fused, fits
 from fedkin.engines.layers import KeyedDropout
 from fedkin.errors import BadInput, require
-
-MASK = "mask of "  # batch[MASK + name] multiplies the input of the dropout layer `name`
 
 
 class Network:
@@ -54,9 +53,10 @@ class Network:
         self.dropouts = {
             name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
         }
+        self.sample, self.batch = sample, batch
         self.masks, self.footprint, self.outputs = self._try_out(sample, batch, classes)
         self.layers = layers.supported_layers(self.module, set(self.model))
-        self.fused = self.layers if fused.fits(self.layers, sample) else None
+        self.fused = Fused(self.layers) if self.layers is not None and fits(self.layers, sample) else None
         self.vmapped = vmap(self.logits)
 
     @property
@@ -156,7 +156,7 @@ class StackedObjective:
     def grad(self, stacked: Model, batch: Batch) -> Model:
         """The gradient of each client's loss, stacked."""
         if self.network.fused is not None:
-            return fused.grad(self.network.fused, stacked, batch)
+            return self.network.fused.grad(stacked, batch)
         with torch.enable_grad():
             leaves = {name: value.detach().requires_grad_() for name, value in stacked.items()}
             if "weight" in batch or batch["y"].is_floating_point():
@@ -171,7 +171,7 @@ class StackedObjective:
     def add_grad(self, into: Model, keep: float, scale: float, stacked: Model, batch: Batch) -> None:
         """into <- keep * into + scale * grad(stacked), in place. `into` may be the model itself."""
         if self.network.fused is not None:
-            return fused.add_grad(into, keep, scale, self.network.fused, stacked, batch)
+            return self.network.fused.add_grad(into, keep, scale, stacked, batch)
         found = self.grad(stacked, batch)
         if keep != 1.0:
             torch._foreach_mul_(list(into.values()), keep)

@@ -8,7 +8,8 @@ from torch import Tensor
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.batching import Pass
-from fedkin.engines.simulation import Simulation, Tick
+from fedkin.engines.simulation import Simulation
+from fedkin.engines.team import Tick
 from fedkin.messages import Work
 from fedkin.parts import Train
 

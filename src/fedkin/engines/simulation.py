@@ -6,7 +6,6 @@ A subclass says how one chunk of clients trains (`local_pass`) and which models 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +14,17 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.core import tree
-from fedkin.core.store import BUDGET, Slots
+from fedkin.core.rows import Rows, Sealed
+from fedkin.core.store import BUDGET, Slots, slots_for
 from fedkin.data.federation import Federation, Index
 from fedkin.engines.batching import Batching, Pass
 from fedkin.engines.engine import Score, Split
 from fedkin.engines.network import Network, StackedObjective
+from fedkin.engines.replies import Gathering, held, mask_of
 from fedkin.engines.scoring import Scoring
+from fedkin.engines.team import Team, Tick, repeatable
 from fedkin.messages import Batch, Message, Model, Reply, Sent, Task, Tell, nobody
 from fedkin.parts import Train
-
-Tick = Callable[[float], None]
 
 
 class Simulation:
@@ -44,20 +44,35 @@ class Simulation:
         budget: int = BUDGET,
         scratch: Path | None = None,
         balanced: bool = False,
+        cores: int = 1,
     ):
         self.federation, self.seed, self.device, self.scratch = federation, seed, torch.device(device), scratch
         self.batching = Batching(federation, dtype, self.device, seed, balanced)
         made = module if isinstance(module, Network) else network_of(federation, module, train, dtype, self.device)
         self.network: Network = made
+        self.rehearse(made)
         self.tell: Tell = nobody
         samples, scale = (self.batching.x, self.batching.y), federation.target_scale
         self.scoring = Scoring(self.network, *samples, scale, lambda *far: self.tell(*far))
         self.stacked_objective = StackedObjective(self.network)
         self.chunk = chunk or self.default_chunk(self.network)
-        self.slots = Slots(train.slots(self.network.model, own), federation.n, budget, scratch)
+        private = train.slots(self.network.model, own)
+        self.slots = slots_for(private, federation.n, budget, scratch)
+        size = tree.size([self.network.model])[1] + tree.size(private.values())[1]
+        cores = min(cores, federation.n) if self.device.type == "cpu" else 1
+        self.team = Team(self, self.chunk, cores, size, self.divisible and repeatable())
         self.splits: tuple[Split, ...] = ("train", "test")
         self.splits += ("validation",) if federation.validation is not None else ()
         self.has_common_test, self.irrelevant = federation.common is not None, federation.irrelevant
+
+    @staticmethod
+    def rehearse(network: Network) -> None:
+        """Choose how this network is trained, where there are several ways."""
+
+    @staticmethod
+    def usual_chunk(network: Network) -> int:
+        """Return how many clients with this network train at once on most machines."""
+        return 1
 
     @staticmethod
     def default_chunk(network: Network) -> int:
@@ -70,12 +85,10 @@ class Simulation:
         return self.batching.prepare(part)
 
     def survey(self, part: Train, sent: Sent, ids: Tensor, reports: tuple[str, ...]) -> Reply:
-        got = torch.isin(ids, sent.ids)
-        report = self.report(part, self.message(sent, ids), got, self.slots.read(ids), ids, 1, reports)
-        return Reply(ids, {}, report)
+        return Reply(ids, {}, self.report(part, sent, self.slots.read(ids), ids, 1, reports))
 
     def current(self, ids: Tensor, slot: str) -> Model:
-        return self.slots.read(ids)[slot]
+        return self.slots.read_one(ids, slot)
 
     def train(
         self,
@@ -88,28 +101,32 @@ class Simulation:
         keep: bool = True,
     ) -> Reply:
         uploads = ids if uploads is None else uploads
-        replies, broken, done = [], [], 0
+        replies, broken, trained = Gathering(ids[mask_of(ids, uploads)].sort().values), [], 0
 
         def tick(share: float) -> None:
-            """Tell how far the clients are, of whose chunk this share is done."""
-            self.tell("training clients", done + share * len(chosen), len(ids))
+            """Tell how far the clients are, of whom this share of those in training is done."""
+            self.tell("training clients", trained + share * in_training, len(ids))
 
-        for chosen in self.batching.chunks(part, ids, self.chunk):
-            mine = self.slots.read(chosen)
-            got = torch.isin(chosen, sent.ids)
-            message = self.message(sent, chosen[got])
-            work = self.batching.planned(part, round, chosen)
-            after, upload = self.local_pass(part, message, got, mine, work, round, tick)
-            done += len(chosen)
-            if keep and after:
-                good = torch.stack([tree.finite(model) for model in after.values()]).all(0).cpu()
-                self.slots.write(chosen[good], tree.each(lambda model, good=good: tree.rows(model, good), after))
-                broken += chosen[~good].tolist()
-            wanted = torch.isin(chosen, uploads)
-            if wanted.any():
-                report = self.report(part, message, got, mine, chosen, round, reports)
-                replies.append(Reply(chosen, upload, report).only(wanted))
-        return replace(gathered(replies), broken=tuple(sorted(broken)))
+        left = self.team.divided(self.batching.steps(part, ids), ids, self.batching.even(part, ids))
+        while left:
+            shares = self.team.taken(left)
+            in_training = sum(len(chunk) for share in shares for chunk in share)
+            for chosen, mine, after, upload in self.team.trained(part, sent, shares, round, tick):
+                if keep and after:
+                    broken += self.kept(chosen, after)
+                wanted = mask_of(chosen, uploads)
+                if wanted.any():
+                    report = self.report(part, sent, mine, chosen, round, reports)
+                    replies.take(Reply(chosen, upload, report).only(wanted), lent=len(shares) > 1)
+            trained += in_training
+        return replace(replies.whole(), broken=tuple(sorted(broken)))
+
+    def kept(self, ids: Tensor, after: Message) -> list[int]:
+        """Let clients keep what is finite, and return the others."""
+        good = torch.stack([tree.finite(model) for model in after.values()]).all(0).cpu()
+        finite = after if good.all() else tree.each(lambda model: tree.rows(model, good), after)  # no copy of all
+        self.slots.write(ids[good], finite)
+        return ids[~good].tolist()
 
     def train_together(
         self,
@@ -124,27 +141,19 @@ class Simulation:
         one = copy(self)  # the same engine, with one client
         one.batching = self.batching.together(ids)
         one.federation, one.slots = one.batching.federation, Slots({}, 1)
+        one.team = Team(one, 1, 1, 0, False)
         found = one.train(part.in_pool(len(ids)), Sent(only, sent.shared), only, round)
         if not len(found.ids):
             return found
         upload = tree.each(lambda model: tree.repeated(tree.row(model, 0), len(uploads)), found.upload)
-        got = torch.isin(uploads, sent.ids)
-        message = self.message(sent, uploads[got])
-        return Reply(uploads, upload, self.report(part, message, got, {}, uploads, round, reports))
+        return Reply(uploads, upload, self.report(part, sent, {}, uploads, round, reports))
 
     def message(self, sent: Sent, ids: Tensor) -> Message:
         """Return what each of these clients was sent, stacked, and what all clients sent before round 1."""
         return sent.to(ids) | self.batching.pooled(len(ids))
 
     def report(
-        self,
-        part: Train,
-        sent: Message,
-        got: Tensor,
-        mine: Message,
-        ids: Tensor,
-        round: int,
-        reports: tuple[str, ...],
+        self, part: Train, sent: Sent, mine: Message, ids: Tensor, round: int, reports: tuple[str, ...]
     ) -> dict[str, Tensor]:
         """Return the numbers that these clients report: size, steps, reach, rate, and those named in `reports`."""
         steps = torch.from_numpy(self.batching.steps(part, ids)).double()
@@ -155,9 +164,23 @@ class Simulation:
             "rate": torch.full((len(ids),), part.rate(round), dtype=torch.float64),
         }
         if "loss" in reports:
-            score = self.score(held(sent, got, mine, len(ids)), ids, "train")
+            got = mask_of(ids, sent.ids)
+            score = self.score(held(self.message(sent, ids[got]), got, mine, len(ids)), ids, "train")
             report["loss"] = score.loss / score.count
         return report
+
+    @property
+    def divisible(self) -> bool:
+        """Whether a client's numbers do not depend on the other clients of its chunk, so that chunks may be cut."""
+        return True
+
+    def trained_chunk(
+        self, part: Train, sent: Sent, chunk: Tensor, mine: Message, round: int, tick: Tick
+    ) -> tuple[Message, Message]:
+        """Return the private slots and the uploads of these clients after training, stacked."""
+        got = mask_of(chunk, sent.ids)
+        work = self.batching.planned(part, round, chunk)
+        return self.local_pass(part, self.message(sent, chunk[got]), got, mine, work, round, tick)
 
     def local_pass(
         self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int, tick: Tick
@@ -173,10 +196,10 @@ class Simulation:
 
     def personal(self, part: Train, sent: Sent, ids: Tensor, round: int) -> Model:
         if not part.has_personal_model:
-            return self.slots.read(ids)["model"]
+            return self.slots.read_one(ids, "model")
         found = []
         for chosen in self.batching.chunks(part, ids, self.chunk):
-            got = torch.isin(chosen, sent.ids)
+            got = mask_of(chosen, sent.ids)
             batch = self.batching.samples(self.batching.planned(part, round, chosen), 0, slice(None))
             mine = self.slots.read(chosen)
             found.append((chosen, self.chunk_personal(part, self.message(sent, chosen[got]), got, mine, batch)))
@@ -223,10 +246,10 @@ class Simulation:
 
     # checkpoints
 
-    def private(self) -> Message:
-        return self.slots.values
+    def private(self) -> Message | Rows:
+        return self.slots.private()
 
-    def restore(self, private: Message) -> None:
+    def restore(self, private: Message | Sealed) -> None:
         self.slots.restore(private)
 
     def clean(self) -> None:
@@ -235,8 +258,9 @@ class Simulation:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
+        self.team.close()
         self.slots.close()
-        self.scoring.tell = nobody  # it held the engine, so that the samples stayed until the next garbage collection
+        del self.team, self.scoring  # they hold the engine, so that its samples would stay until a garbage collection
 
     @property
     def dtype(self) -> torch.dtype:
@@ -271,27 +295,5 @@ def task_of(federation: Federation, network: Network, rounds: int, seed: int) ->
         federation.classes,
         network.differentiable(federation.shape),
         seed=seed,
+        layers=network.layers,
     )
-
-
-def held(sent: Message, got: Tensor, mine: Message, m: int) -> Model:
-    """Return the models that m clients hold before training: what they were sent or, if nothing, their own."""
-    start = mine.get("model", {})
-    if "model" not in sent:
-        return start
-    at = got.nonzero().reshape(-1).to(next(iter(sent["model"].values())).device)
-    own = {
-        name: start[name] if start else value.new_zeros(m, *value.shape[1:]) for name, value in sent["model"].items()
-    }
-    return {name: value.index_copy(0, at, sent["model"][name]) for name, value in own.items()}
-
-
-def gathered(replies: list[Reply]) -> Reply:
-    """Join the replies of all chunks, sorted by client."""
-    if not replies:
-        return Reply(torch.zeros(0, dtype=torch.int64), {}, {})
-    ids = torch.cat([reply.ids for reply in replies])
-    upload = {name: tree.joined([reply.upload[name] for reply in replies]) for name in replies[0].upload}
-    report = {name: torch.cat([reply.report[name] for reply in replies]) for name in replies[0].report}
-    whole = Reply(ids, upload, report)
-    return whole if (ids.diff() > 0).all() else whole.only(ids.argsort())

@@ -6,7 +6,7 @@ rows: a finished client is set aside, and nothing is computed for it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -19,48 +19,65 @@ from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.batching import Pass
 from fedkin.engines.network import Network
-from fedkin.engines.simulation import Simulation, Tick
+from fedkin.engines.rehearsal import best_chunk, choose_way
+from fedkin.engines.simulation import Simulation
+from fedkin.engines.team import Tick
 from fedkin.messages import Work
 from fedkin.parts import Train
 from fedkin.training import Descent
+
+Step = Callable[[Message, list[Batch]], Message]  # the carry of a chunk and its batches -> the carry after one step
 
 
 class Stacked(Simulation):
     """Trains a whole chunk of clients with each tensor operation."""
 
+    rehearse = staticmethod(choose_way)
+
     @staticmethod
     def default_chunk(network: Network) -> int:
-        """Return how many clients' weights fit into the cache; large convolutions run best one client at a time.
+        """Return with how many clients at once training is fastest; a chunk changes speed and last digits only.
 
-        The numbers were measured on a CPU (benchmarks/speed.py); a chunk changes speed and last digits only.
+        For networks that are trained without autograd it is measured, once for a machine; for others it is a rule that
+        was found on one.
         """
-        if next(iter(network.model.values())).device.type == "cuda":
+        if network.fused is None or network.sample.device.type == "cuda":
+            return Stacked.usual_chunk(network)
+        choose_way(network)
+        return best_chunk(network)
+
+    @staticmethod
+    def usual_chunk(network: Network) -> int:
+        """Return how many clients train at once on most machines."""
+        if network.sample.device.type == "cuda":
             return 64
-        convolves = any(value.dim() == 4 for value in network.model.values())
-        if convolves:
+        if any(value.dim() == 4 for value in network.model.values()):
             return 10 if network.parameters < 30_000 else 5 if network.parameters < 200_000 else 1
         most, numbers = (200, 2_000_000) if network.fused is not None else (100, 200_000)
         return max(10, min(most, numbers // network.parameters))
 
+    @property
+    def divisible(self) -> bool:
+        return self.network.fused is not None
+
+    @torch.no_grad()
     def local_pass(
         self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int, tick: Tick
     ) -> tuple[Message, Message]:
         begun: Message = grouped(part.begin, sent, got, mine)
         carry = tree.each(lambda model: tree.mapped(torch.clone, model), begun)  # begin may hand back what it was sent
         steps, rate = work.steps, part.rate(round)
-        taken, total = 0, max(1, int(steps.sum()))
+        taken, total, step_of = 0, max(1, int(steps.sum())), self.stepping(part, rate)
         done: list[Message] = []
         for first, last, live in segments(steps.tolist()):
             width = len(next(iter(next(iter(carry.values())).values())))
             if live < width:
                 done.append(tree.each(lambda model, live=live: tree.rows(model, slice(live, None)), carry))
                 carry = tree.each(lambda model, live=live: tree.rows(model, slice(0, live)), carry)
+            take, rows = part.batches_per_step, slice(0, live)
             for step in range(first, last):
-                some = tuple(
-                    self.batching.batch(work, step * part.batches_per_step + b, slice(0, live), self.network, part)
-                    for b in range(part.batches_per_step)
-                )
-                carry = self.stepped(part, carry, some, rate)
+                some = [self.batching.batch(work, step * take + b, rows, self.network, part) for b in range(take)]
+                carry = step_of(carry, some)
                 taken += live
                 tick(taken / total)
         carry = {name: tree.joined([message[name] for message in (carry, *reversed(done))]) for name in carry}
@@ -81,29 +98,40 @@ class Stacked(Simulation):
         found: Model = grouped(one, sent, got, mine, batch)
         return found
 
-    def stepped(self, part: Train, carry: Message, some: tuple[Batch, ...], rate: float) -> Message:
-        """Take one step of every client: fused where the part only declares descents, on stacked models as it stands
-        where the part is elementwise, by vmap otherwise."""
+    def stepping(self, part: Train, rate: float) -> Step:
+        """Return what takes one step of every client: fused where the part only declares descents, on stacked models as
+        it stands where the part is elementwise, by vmap otherwise."""
         if part.steps_by_descent:
-            for descent in part.descents():
-                self.descend(descent, carry, some[descent.batch], rate)
-            return carry
-        if part.elementwise:
-            return part.step(carry, some, self.stacked_objective, rate)
-        return vmap(lambda c, b: part.step(c, b, self.network, rate))(carry, some)
+            descents = [(descent, descent.terms()) for descent in part.descents()]
 
-    @torch.no_grad()
-    def descend(self, descent: Descent, carry: Message, batch: Batch, rate: float) -> None:
+            def descended(carry: Message, some: list[Batch]) -> Message:
+                for descent, terms in descents:
+                    self.descend(descent, terms, carry, some[descent.batch], rate)
+                return carry
+
+            return descended
+        if part.elementwise:
+            return lambda carry, some: part.step(carry, tuple(some), self.stacked_objective, rate)
+
+        def one(carry: Message, some: tuple[Batch, ...]) -> Message:
+            return part.step(carry, some, self.network, rate)
+
+        lifted: Any = vmap(one)
+        return lambda carry, some: lifted(carry, tuple(some))
+
+    def descend(self, descent: Descent, terms: dict[str, float], carry: Message, batch: Batch, rate: float) -> None:
         """Do `Descent.step` in place; the carry is this engine's own copy. Without momentum the gradient is added to
         the model itself, with momentum to the velocity."""
-        model, terms, rate = carry[descent.model], descent.terms(), rate * descent.speed
+        model, rate = carry[descent.model], rate * descent.speed
         if descent.momentum:
-            into, keep, scale = carry[f"velocity of {descent.model}"], descent.momentum, 1.0
+            into, keep, scale, own = carry[f"velocity of {descent.model}"], descent.momentum, 1.0, ""
         else:
-            into, keep, scale = model, 1.0 - rate * terms.pop(descent.model, 0.0), -rate
+            own = descent.model
+            into, keep, scale = model, 1.0 - rate * terms.get(own, 0.0), -rate
         self.stacked_objective.add_grad(into, keep, scale, model, batch)
         for name, factor in terms.items():
-            add(into, carry[name], scale * factor)
+            if name != own:
+                add(into, carry[name], scale * factor)
         if descent.momentum:
             add(model, into, -rate)
 
@@ -119,7 +147,7 @@ def grouped(f: Callable[..., Any], sent: Message, got: Tensor, *rest: Any) -> An
     A client of the mask `got` gets its row of `sent`, any other client gets None. `rest` has rows for all clients.
     """
     if got.all():
-        return vmap(f)(sent, *rest)
+        return f(sent, *rest) if hands_over(f, sent, *rest) else vmap(f)(sent, *rest)
     alone = vmap(lambda *own: f(None, *own))
     if not got.any():
         return alone(*rest)
@@ -127,6 +155,37 @@ def grouped(f: Callable[..., Any], sent: Message, got: Tensor, *rest: Any) -> An
     without = alone(*tree_map(lambda value: value[~got], rest))
     order = torch.cat([got.nonzero(), (~got).nonzero()]).reshape(-1).argsort()
     return tree_map(lambda a, b: torch.cat([a, b])[order], with_sent, without)
+
+
+def hands_over(f: Callable[..., Any], *given: Any) -> bool:
+    """Whether `f` only hands over what it is given, so that it does the same to stacked tensors as to one client's.
+
+    It is given marks instead of tensors. Whatever computes with a mark fails, and whatever makes something new returns
+    a leaf that is no mark. vmap would cost more than a step of a small network.
+    """
+    try:
+        found = f(*(marked(value) for value in given))
+    except Exception:
+        return False
+    return all(isinstance(leaf, Mark) for leaf in leaves(found))
+
+
+class Mark:
+    """Stands for a tensor that is handed over."""
+
+
+def marked(value: Any) -> Any:
+    """The same nested dictionaries with a mark in place of each tensor."""
+    return {key: marked(inner) for key, inner in value.items()} if isinstance(value, dict) else Mark()
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield what lies in nested dictionaries and tuples."""
+    if isinstance(value, dict | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from leaves(inner)
+    else:
+        yield value
 
 
 def segments(steps: list[int]) -> list[tuple[int, int, int]]:

@@ -17,13 +17,16 @@ from torch.func import grad, vmap
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
-from fedkin.messages import Tell, nobody
+from fedkin.keep import matching
+from fedkin.messages import Layers, Tell, nobody
 
 HELD = 2**30  # about how many bytes the clients that are inverted at once may take
+CACHED = 2**25  # the same in closed form, where more than a cache holds would be slower
 TIMES = 10  # measured: inverting takes 7 to 13 times what one backward pass needs and gives
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
 
 Logits = Callable[[Model, Batch], Tensor]
+Slope = Callable[[Batch], Batch]  # of every client's J, by its dummies
 
 
 def balanced(classes: int, samples: int) -> Tensor:
@@ -77,24 +80,27 @@ def inverted(
     rate: float,
     tell: Tell = nobody,
     soft: Tensor | None = None,
+    layers: Layers | None = None,
 ) -> Tensor:
     """The dummy data of every client after `iterations` steps of Adam on J from the same start.
 
     With `soft` labels are fitted as well, as DLG does: each is the softmax of numbers that start there, and `y` is not
-    used.
+    used. Where the network's `layers` are given and `matching` knows them, J is not differentiated twice.
     """  # (m, k, ...)
     m = len(next(iter(target.values())))
     one = tree.row(target, 0)
-    each = TIMES * (recorded(logits, one, start, y) + tree.size([one])[1])
+    stored = recorded(logits, one, start, y)
+    closed = matching.fits(layers, start.shape[1:])
+    many = CACHED // (TIMES * stored) if closed else HELD // (TIMES * (stored + tree.size([one])[1]))
     found = []
-    for at in torch.arange(m).split(max(1, HELD // each)):
+    for at in torch.arange(m).split(max(1, many)):
         chunk = slice(int(at[0]), int(at[-1]) + 1)
 
         def tick(share: float, at: Tensor = at) -> None:
             tell("inverting updates", int(at[0]) + share * len(at), m)
 
         some = tree.rows(model, chunk), tree.rows(target, chunk)
-        found.append(descended(logits, *some, start, y, iterations, rate, tick, soft)["x"])
+        found.append(descended(logits, *some, start, y, iterations, rate, tick, soft, layers)["x"])
     return torch.cat(found)
 
 
@@ -113,6 +119,37 @@ def recorded(logits: Logits, like: Model, x: Tensor, y: Tensor) -> int:
     return sum(storage.nbytes() for address, storage in stored.items() if address not in parameters)
 
 
+def labels(dummies: Batch, y: Tensor) -> Tensor:
+    """The labels of the dummies: y, or what was fitted."""
+    return dummies["y"].softmax(-1) if "y" in dummies else y
+
+
+def closed_slope(layers: Layers, model: Model, target: Model, y: Tensor) -> Slope:
+    """The slope of J by the equations of `matching`."""
+    made = matching.made(layers, model, target)
+
+    def slope(dummies: Batch) -> Batch:
+        shares = labels(dummies, y)
+        by_x, by_shares = matching.slopes(made, dummies["x"], shares)
+        return {"x": by_x} | ({"y": matching.through_softmax(shares, by_shares)} if "y" in dummies else {})
+
+    return slope
+
+
+def general_slope(logits: Logits, model: Model, target: Model, y: Tensor) -> Slope:
+    """The slope of J of any network, by differentiating twice."""
+    shared = all(
+        value.stride(0) == 0 for value in model.values()
+    )  # all clients were sent one model, which need not be copied
+    theta = tree.row(model, 0) if shared else model
+
+    def cost(dummies: Batch, theta: Model, target: Model) -> Tensor:
+        return mismatch(logits, theta, dummies["x"], labels(dummies, y), target)
+
+    slope: Any = vmap(grad(cost), in_dims=(0, None if shared else 0, 0))
+    return lambda dummies: slope(dummies, theta, target)
+
+
 @torch.no_grad()
 def descended(
     logits: Logits,
@@ -124,28 +161,22 @@ def descended(
     rate: float,
     tick: Callable[[float], None],
     soft: Tensor | None = None,
+    layers: Layers | None = None,
 ) -> Batch:
     """As `inverted`, for clients that fit into memory at once; with `soft` the numbers of the labels are beside the
     samples as 'y'. `tick` gets the share of steps that are done."""
-    shared = all(
-        value.stride(0) == 0 for value in model.values()
-    )  # all clients were sent one model, which need not be copied
-    theta = tree.row(model, 0) if shared else model
-
-    def cost(dummies: Batch, theta: Model, target: Model) -> Tensor:
-        labels = y if soft is None else dummies["y"].softmax(-1)
-        return mismatch(logits, theta, dummies["x"], labels, target)
-
-    slope: Any = vmap(grad(cost), in_dims=(0, None if shared else 0, 0))
+    if matching.fits(layers, start.shape[1:]):
+        slope = closed_slope(layers, model, target, y)
+    else:
+        slope = general_slope(logits, model, target, y)
     begun = {"x": start} | ({} if soft is None else {"y": soft})
-    dummies = tree.repeated(begun, len(next(iter(target.values()))))
-    dummies = tree.mapped(torch.clone, dummies)
-    mean, square = tree.zeros(dummies), tree.zeros(dummies)
+    dummies = tree.mapped(torch.clone, tree.repeated(begun, len(next(iter(target.values())))))
+    mean, square, size = tree.zeros(dummies), tree.zeros(dummies), tree.zeros(dummies)
     for step in range(1, iterations + 1):
-        for name, g in slope(dummies, theta, target).items():
+        for name, g in slope(dummies).items():
             mean[name].lerp_(g, 1 - BETAS[0])
             square[name].mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
-            size = (square[name] / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
-            dummies[name].addcdiv_(mean[name], size, value=-rate / (1 - BETAS[0] ** step))
+            torch.div(square[name], 1 - BETAS[1] ** step, out=size[name]).sqrt_().add_(EPSILON)
+            dummies[name].addcdiv_(mean[name], size[name], value=-rate / (1 - BETAS[0] ** step))
         tick(step / iterations)
     return dummies

@@ -97,7 +97,8 @@ class Relevance(Majority):
         target = self.targets(before, reply, round)
         y = balanced(task.classes, self.samples).to(slot["start"].device)
         start, soft = slot["start"], F.one_hot(y, task.classes).to(slot["start"]) if self.labels == "learned" else None
-        dummies = inverted(task.logits, before, target, start, y, self.iterations, self.rate, task.tell, soft)
+        how = self.iterations, self.rate, task.tell, soft, task.layers
+        dummies = inverted(task.logits, before, target, start, y, *how)
         changed = dummies - start  # z_i
         return summed(wasserstein(changed.reshape(len(changed), task.classes, self.samples, -1)))
 

@@ -53,8 +53,13 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
         f"{papers}{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a "
         "seed"
     )
-    table.caption += "".join(f"\n{line}" for line in other_numbers(summary))
+    table.caption += "".join(f"\n{line}" for line in [*of_whom(summary), *other_numbers(summary)])
     return table
+
+
+def of_whom(summary: dict[str, Any]) -> list[str]:
+    """Of whom the scores are, where not all clients were scored, as a line."""
+    return [f"{said.capitalize()}."] if (said := summary.get("scored")) else []
 
 
 def average_title(average: str, averages: Collection[str]) -> str:
@@ -153,7 +158,12 @@ def caption(summary: dict[str, Any], has: list[str], apart: bool) -> str:
 def notes(summary: dict[str, Any]) -> list[str]:
     """What the table does not show, a line each: who leads, what misleads, and what parts measured."""
     against, methods = summary["against_local"], summary["methods"]
-    said = [led(summary.get("leader", {})), *unequal_participation(against), *mixed(against)]
+    said = [
+        *of_whom(next(iter(methods.values()))),
+        led(summary.get("leader", {})),
+        *unequal_participation(against),
+        *mixed(against),
+    ]
     said += [f"{name}: {line}" for name, method in methods.items() for line in other_numbers(method)]
     return [text for text in said if text]
 

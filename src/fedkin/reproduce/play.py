@@ -31,11 +31,15 @@ def play(
     watching: Watching = nobody,
     warn: Callable[[str], None] = print,
     stopping: Callable[[], bool] = lambda: False,
+    cluster: str | None = None,
 ) -> bool:
-    """Play every run that is not done; returns False if some were stopped on the way. What is done is kept."""
+    """Play every run that is not done; returns False if some were stopped on the way. What is done is kept.
+
+    With `cluster`, the address of a Ray cluster, they are played there.
+    """
     files.make_folder(store.path)
     with files.locked(store.path):
-        options = {"resume": True, "watching": watching, "warn": warn, "stopping": stopping}
+        options = {"resume": True, "watching": watching, "warn": warn, "stopping": stopping, "cluster": cluster}
         return play_side_by_side(runs, jobs, Loaded(), **options)  # type: ignore[arg-type]
 
 

@@ -9,11 +9,13 @@ from typing import Any
 import torch
 
 from fedkin.core import tree
+from fedkin.core.rows import Rows, Sealed
 from fedkin.core.tree import Message
 from fedkin.errors import BadInput
 from fedkin.round import State
+from fedkin.runs import segments
 from fedkin.runs.files import Damaged
-from fedkin.runs.folder import RunFolder
+from fedkin.runs.folder import RunFolder, rows_files
 from fedkin.runs.recorder import Recorder
 
 MOST = 2  # checkpoints that are kept
@@ -25,17 +27,23 @@ class Checkpoint:
     """The server's state, the clients' private slots, the lengths of the run's files, and the seconds spent."""
 
     state: State
-    private: Message
+    private: Message | Sealed  # stacked, or where their rows lie
     lengths: dict[str, int]
     time: dict[str, float]
 
 
-def save_checkpoint(state: State, private: Message, recorder: Recorder, time: dict[str, float]) -> None:
-    """Write a checkpoint of this state into the recorder's folder."""
+def save_checkpoint(state: State, private: Message | Rows, recorder: Recorder, time: dict[str, float]) -> None:
+    """Write a checkpoint of this state into the recorder's folder. Of rows, only those that changed are written."""
     recorder.settle()
-    tensors = tree.flat({name: getattr(state, name) for name in SLOTS} | {"clients": private})
+    server = {name: getattr(state, name) for name in SLOTS}
     about = {"round": state.round, "lengths": recorder.lengths, "time": time}
-    recorder.folder.write_checkpoint(state.round, tensors, about, MOST)
+    if not isinstance(private, Rows):
+        recorder.folder.write_checkpoint(state.round, tree.flat(server | {"clients": private}), about, MOST)
+        return
+    sealed = segments.seal(recorder.folder, private)
+    said, where = segments.described(sealed)
+    recorder.folder.write_checkpoint(state.round, tree.flat(server) | where, about | said, MOST)
+    private.settle(sealed)
 
 
 def load_checkpoint(folder: RunFolder, names: Sequence[str], warn: Callable[[str], None] = print) -> Checkpoint | None:
@@ -45,12 +53,16 @@ def load_checkpoint(folder: RunFolder, names: Sequence[str], warn: Callable[[str
     file does not keep.
     """
     found = folder.checkpoints()
-    for path in found:
+    for place, path in enumerate(found):
         try:
             about, tensors = folder.read_checkpoint(path)
             parts = ordered(tree.nested(tensors), names)
             state = State(about["round"], *(parts.get(name, {}) for name in SLOTS))
-            return Checkpoint(state, parts.get("clients", {}), about["lengths"], about["time"])
+            private = parts.get("clients", {})
+            if "segments" in about:
+                older = {name for other in found[place + 1 :] for name in rows_files(other)}
+                private = segments.read(path.parent, about, parts["rows"], older)
+            return Checkpoint(state, private, about["lengths"], about["time"])
         except (Damaged, KeyError, OSError) as error:
             warn(f"The checkpoint {path.stem} is damaged ({error}); going back to the one before it.")
     if found:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.engines.engine import Engine, Score
-from fedkin.evaluate import personal_models
+from fedkin.evaluate import blocks, joined, personal_models
 from fedkin.log import Log
 from fedkin.messages import Model, Task
 from fedkin.parts import Method
@@ -41,11 +41,20 @@ def filter_quality(method: Method, engine: Engine, state: State, log: Log) -> Nu
     return {"filter": filtered(engine.irrelevant[ids].numpy(), kept.numpy(), scores)}
 
 
-def relevant_loss(method: Method, task: Task, engine: Engine, state: State) -> Numbers:
-    """Return the training loss of the relevant clients, whose labels are right, where it is known who they are."""
+def relevant_loss(method: Method, task: Task, engine: Engine, state: State, sample: Tensor | None = None) -> Numbers:
+    """Return the training loss of the relevant clients, whose labels are right, where it is known who they are; of
+    those in the sample, if there is one."""
     if engine.irrelevant is None:
         return {}
-    score = training_score(method, task, engine, state, (~engine.irrelevant).nonzero()[:, 0])
+    relevant = (~engine.irrelevant).nonzero()[:, 0]
+    relevant = relevant if sample is None else relevant[torch.isin(relevant, sample)]
+    if sample is not None and not len(relevant):
+        return {}
+    common = None if sample is None else method.collaborate.model(state.collaborate)
+    if common is not None:  # all other clients' samples need not be looked at
+        score = engine.score(tree.repeated(common, len(relevant)), relevant, "train")
+    else:
+        score = training_score(method, task, engine, state, relevant)
     return {"train": {"relevant_loss": mean_loss(score)}}
 
 
@@ -125,7 +134,11 @@ def training_score(method: Method, task: Task, engine: Engine, state: State, ids
 
 def personal_training_score(method: Method, task: Task, engine: Engine, state: State, ids: Tensor) -> Score:
     """Score these clients' personal models on their training samples."""
-    return engine.score(personal_models(method, task, engine, state, ids), ids, "train", method.train)
+    parts = [
+        engine.score(personal_models(method, task, engine, state, some), some, "train", method.train)
+        for some in blocks(task, ids)
+    ]
+    return joined(parts, task.n)
 
 
 def mean_loss(score: Score) -> float | None:

@@ -16,9 +16,13 @@ from fedkin.evaluate import KINDS
 from fedkin.methods import named
 from fedkin.metrics import named as named_metric
 from fedkin.parts import Method
-from fedkin.runs import part_json
+from fedkin.runs import memory, part_json
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+OPTIONAL = ("evaluate_every", "chunk", "threads", "actors", "score_clients")
+COUNTS = (("rounds", 1), ("seed", 0), *((name, 1) for name in OPTIONAL))
 
 
 def free(default: Any) -> Any:
@@ -33,11 +37,13 @@ class Experiment:
     `data` is a `Data` or a ready `Federation`; `model` is a name ("mlr", "dnn:100", "package.module:Class") or a
     module. `seed` is that of initialisation, selection and batches; the data have a seed of their own (`Data.seed`).
     None for `evaluate_every`, `chunk` and `threads` means a choice made by the size of the work; what was chosen is
-    recorded. Clients' private models beyond `slot_memory` gigabytes are kept in mapped files instead of memory. With
-    `heterogeneity` scored rounds also record PFedRe's gap and skew (definitions 2 and 3), which needs every client's
-    training loss; with `gradient_norm` the norm of the gradient that FedACS's theorem bounds, which needs a pass over
-    all training samples. `score` names the kinds of accuracy that are computed, of "post", "global", "recv" and "test";
-    None means all that there are. `metric` names the one that decides whether a client is better off
+    recorded. The engine "ray" divides the clients among `actors` (None: one a core) of the cluster at `ray_address`
+    (None: on this machine). Clients' private models beyond `memory`, gigabytes or a text as "500MB", lie in files; None
+    means half of what is free, at most 500 MB. With `score_clients` only so many clients are scored, a fixed random
+    sample. With `heterogeneity` scored rounds also record PFedRe's gap and skew (definitions 2 and 3), which needs all
+    clients' training losses; with `gradient_norm` the norm of the gradient that FedACS's theorem bounds, which needs a
+    pass over all training samples. `score` names the kinds of accuracy that are computed, of "post", "global", "recv"
+    and "test"; None means all that there are. `metric` names the one that decides whether a client is better off
     (`metrics.METRICS`); by default accuracy or, where the targets are numbers, R2. All metrics are recorded in any
     case. With `class_weights="balanced"` all classes of a client count the same in its training.
 
@@ -53,14 +59,17 @@ class Experiment:
     evaluate_every: int | None = free(None)
     chunk: int | None = free(None)
     threads: int | None = free(None)
+    actors: int | None = free(None)
+    ray_address: str | None = free(None)
     device: str = "cpu"
     dtype: str = "float32"
-    slot_memory: float = free(4.0)
+    memory: float | str | None = free(None)
     heterogeneity: bool = False
     gradient_norm: bool = False
     score: tuple[str, ...] | None = None
     metric: str | None = free(None)
     class_weights: str | None = None
+    score_clients: int | None = None
 
     def __post_init__(self) -> None:
         require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
@@ -68,14 +77,14 @@ class Experiment:
         require(data, f"An experiment's data is an fk.Data or a federation, not {self.data!r}; try fk.Data(...).")
         model = isinstance(self.model, str | nn.Module)
         require(model, f"An experiment's model is a name or a module, not {self.model!r}.")
-        for name, least in (("rounds", 1), ("seed", 0), ("evaluate_every", 1), ("chunk", 1), ("threads", 1)):
+        for name, least in COUNTS:
             value = getattr(self, name)
-            if value is None and name in ("evaluate_every", "chunk", "threads"):
+            if value is None and name in OPTIONAL:
                 continue
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             require(whole, f"{name} must be a whole number of at least {least}, not {value}.")
-        number = isinstance(self.slot_memory, int | float) and self.slot_memory >= 0
-        require(number, f"slot_memory is a number of gigabytes from 0, not {self.slot_memory!r}.")
+        if self.memory is not None:
+            memory.in_bytes(self.memory)  # for its check
         for name in ("engine", "dtype", "device"):
             require(isinstance(getattr(self, name), str), f"{name} is a name, not {getattr(self, name)!r}.")
         for name in ("heterogeneity", "gradient_norm"):
@@ -95,6 +104,10 @@ class Experiment:
         if self.dtype not in DTYPES:
             raise unknown("dtype", self.dtype, DTYPES)
         check_device(self.device)
+        text = self.ray_address is None or (isinstance(self.ray_address, str) and self.ray_address)
+        require(text, f"ray_address is auto or host:port, not {self.ray_address!r}.")
+        other = self.engine != "ray" and (self.actors is not None or self.ray_address is not None)
+        require(not other, "Actors, and the address of a cluster, are of the engine ray; add --engine ray.")
 
     def described(self) -> dict[str, Any]:
         """Return the experiment as JSON. A federation or a module handed in is described by what can be seen of it."""
@@ -110,6 +123,8 @@ class Experiment:
     def from_json(value: dict[str, Any]) -> Experiment:
         """Make an experiment from JSON as `described` gives it; every field but the method may be left out."""
         names = [entry.name for entry in fields(Experiment)]
+        if "slot_memory" in value:  # as older versions called it
+            value = {"memory": value["slot_memory"]} | {k: v for k, v in value.items() if k != "slot_memory"}
         for name in value:
             if name not in names:
                 raise unknown("field of an experiment", name, names)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fedkin.core import tree
 from fedkin.data.federation import Federation
+from fedkin.engines.convolution import WAYS
+from fedkin.engines.network import Network
 from fedkin.parts import Method
+from fedkin.runs.experiment import Experiment
 from fedkin.runs.setup import Setup
 
 VERSIONS = ("fedkin", "torch", "numpy")
 LABELLED = 100_000  # numbers up to which each client's training samples are written down by class
+MANY = 5000  # clients from which on scoring a sample of them is suggested
 LOOKED = 20_000  # samples that a fingerprint looks at
 
 
@@ -27,15 +32,38 @@ def resolved(federation: Federation, setup: Setup, method: Method) -> dict[str, 
         "task": federation.task,
         "labels": list(federation.labels),
         "evaluate_every": setup.evaluate_every,
+        **({} if setup.sample is None else {"scored_clients": len(setup.sample)}),
         "judged": method.judged if method.judged in setup.kinds else "post",
         "pools": method.train.pools,
         "chunk": setup.chunk,
         "threads": setup.threads,
+        **convolved(setup.network),
         "parameters": tree.size([setup.task.model])[0],
         "source": federation.source,
         "fingerprint": fingerprint(federation),
         "versions": versions(),
     }
+
+
+def convolved(network: Network) -> dict[str, str]:
+    """Return in which way images are convolved, where that was chosen."""
+    found = [name for name, way in WAYS.items() if network.fused is not None and network.fused.way == way]
+    return {"convolutions": found[0]} if found else {}
+
+
+def scored_words(resolved: Mapping[str, Any]) -> str:
+    """Return of whom the scores are, where not all clients were scored; empty where they were."""
+    number = resolved.get("scored_clients")
+    return "" if number is None else f"scores of {number:,} of {resolved['clients']:,} clients, a fixed random sample"
+
+
+def scoring_advice(experiment: Experiment, n: int) -> list[str]:
+    """Return a sentence where so many clients are scored that a sample of them would do."""
+    if n < MANY or experiment.score_clients is not None:
+        return []
+    return [
+        f"All {n:,} clients are scored, which takes long; --score-clients 1000 scores a fixed random sample of them."
+    ]
 
 
 def about_clients(federation: Federation) -> dict[str, Any]:

@@ -9,10 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
+from io import BufferedRandom
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -71,10 +73,18 @@ def in_use(folder: Path) -> bool:
 
 def write(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old file or the new one, never a part: write beside, flush, rename."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BufferedRandom]:
+    """Let the block write a file that appears at `path` only when it is whole."""
     beside = path.with_name(f".{path.name}.part")
     try:
-        with open(beside, "wb") as file:
-            file.write(content)
+        with open(beside, "w+b") as file:
+            yield file
+            file.flush()
             settle(file.fileno())
         os.replace(beside, path)
     finally:
@@ -151,12 +161,28 @@ def read_tensors(path: Path, expected: str | None = None) -> dict[str, Tensor]:
     return result
 
 
+def read_row(path: Path, prefix: str, row: int) -> dict[str, Tensor]:
+    """Return one row of the tensors whose names begin with a prefix, by their names without it."""
+    try:
+        with safe_open(path, "pt") as file:
+            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - it is no dictionary
+            return {name.removeprefix(prefix): file.get_slice(name)[row : row + 1][0] for name in names}
+    except Exception as error:  # safetensors raises its own type, which it does not export
+        raise Damaged(f"{path} cannot be read: {error}") from error
+
+
 def checksum(path: Path) -> str:
     digest = blake2b(digest_size=16)
     with open(path, "rb") as file:
         while block := file.read(2**22):
             digest.update(block)
     return digest.hexdigest()
+
+
+def write_whole(handle: int, content: bytes) -> None:
+    """Write all of this to an open file; the system may take it in pieces."""
+    while content:
+        content = content[os.write(handle, content) :]
 
 
 def settle(handle: int) -> None:

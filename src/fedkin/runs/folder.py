@@ -12,10 +12,12 @@ The folder of a run (`RunFolder`):
     selected.bin         int32: who was selected, round after round (how many: 'selected' in rounds.jsonl)
     kept.bin             float32, aligned with selected.bin: how far each one's update counted; nan without a reply
     accuracy-<kind>.bin  float64: a row of all clients' accuracies a scored round; <metric>-<kind>.bin other metrics
-    checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept
+    checkpoints/         round-<r>.safetensors with its round-<r>.json; the last two are kept. Where clients' private
+                         models are large they are in rows-<k>.safetensors (`segments.py`), each needed by some of them
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
     predictions.safetensors  what the final models say of the test samples: rows, client, y, post, global; not if large
     summary.json         written when the run is done
+    profile.json         where the time went when the run was last played, if that was asked for
     tracked-<name>.json  which run of a tracker this one is, and the last round it was told of
     .lock                empty; held while somebody is at work in the folder
 
@@ -26,6 +28,8 @@ back to the same round.
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,12 +38,13 @@ import numpy as np
 from torch import Tensor
 
 from fedkin.errors import require
-from fedkin.runs import files
+from fedkin.runs import files, piecewise
 from fedkin.runs.files import Damaged
 
 FORMAT = 1  # folders without format.json have this layout too
+SEGMENTED = 2  # the layout of a run whose checkpoints have rows of private models in files of their own
 PICTURES = ("kin", "marks")  # folders of tensors by round
-PREDICTIONS = "predictions.safetensors"
+MODELS, PREDICTIONS = "models.safetensors", "predictions.safetensors"
 ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round
 
 
@@ -51,12 +56,12 @@ def check_format(path: Path) -> None:
         stored = None
     found = stored.get("format") if isinstance(stored, dict) else None
     require(isinstance(found, int), f"{path / 'format.json'} is damaged: it does not say the format of the folder.")
-    newer = f"{path} was written by a newer fedkin (format {found}; this one reads up to {FORMAT}); update fedkin."
-    require(isinstance(found, int) and found <= FORMAT, newer)
+    newer = f"{path} was written by a newer fedkin (format {found}; this one reads up to {SEGMENTED}); update fedkin."
+    require(isinstance(found, int) and found <= SEGMENTED, newer)
 
 
-def write_format(path: Path) -> None:
-    files.write_json(path / "format.json", {"format": FORMAT})
+def write_format(path: Path, found: int = FORMAT) -> None:
+    files.write_json(path / "format.json", {"format": found})
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class RunFolder:
 
     @property
     def has_models(self) -> bool:
-        return (self.path / "models.safetensors").exists()
+        return (self.path / MODELS).exists()
 
     @property
     def summarised(self) -> bool:
@@ -112,6 +117,11 @@ class RunFolder:
         with open(self.path / ROUNDS) as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
+    def profile(self) -> dict[str, Any] | None:
+        """Return where the time of the run went; None where nobody asked for it."""
+        path = self.path / "profile.json"
+        return dict(files.read_json(path)) if path.exists() else None
+
     def tracked(self, tracker: str) -> dict[str, Any]:
         """Return what a tracker has noted of the run; empty where it has noted nothing."""
         path = self.path / tracked_file(tracker)
@@ -138,7 +148,11 @@ class RunFolder:
         return (self.path / values_file(metric, kind)).exists()
 
     def models(self) -> dict[str, Tensor]:
-        return files.read_tensors(self.path / "models.safetensors")
+        return files.read_tensors(self.path / MODELS)
+
+    def model_row(self, prefix: str, client: int) -> dict[str, Tensor]:
+        """Return one client's row of the final models whose names begin with a prefix, and nothing else of the file."""
+        return files.read_row(self.path / MODELS, prefix, client)
 
     def predictions(self) -> dict[str, Tensor] | None:
         """Return the stored predictions; None where there are none."""
@@ -155,6 +169,19 @@ class RunFolder:
     def checkpoints(self) -> list[Path]:
         """Return the JSON files of the stored checkpoints, the newest first."""
         return sorted((self.path / "checkpoints").glob("round-*.json"), reverse=True)
+
+    def segments(self) -> list[Path]:
+        """Return the files of rows of private models, the oldest first."""
+        return sorted((self.path / "checkpoints").glob("rows-*.safetensors"))
+
+    def new_segment(self) -> Path:
+        """Return where the next file of rows is to be, and note that older versions cannot read this run."""
+        place = self.path / "checkpoints"
+        place.mkdir(exist_ok=True)
+        numbers = [int(path.stem.removeprefix("rows-")) for path in self.segments()]
+        if not numbers:
+            write_format(self.path, SEGMENTED)
+        return place / f"rows-{max(numbers, default=0) + 1:06d}.safetensors"
 
     def appended(self) -> list[Path]:
         """Return the files that grow with every round."""
@@ -175,14 +202,26 @@ class RunFolder:
 
     def go_on(self, experiment: dict[str, Any]) -> None:
         """Write what is to be done now, and remove the summary and the predictions of what was done before."""
-        write_format(self.path)
+        write_format(self.path, SEGMENTED if self.segments() else FORMAT)
         files.write_json(self.path / "experiment.json", experiment)
         for name in ("summary.json", PREDICTIONS):
             (self.path / name).unlink(missing_ok=True)
 
-    def finish(self, models: dict[str, Tensor], predictions: dict[str, Tensor] | None, summary: dict[str, Any]) -> None:
-        """Write what came out of the whole run; the summary, which says that the run is done, comes last."""
-        files.write_tensors(self.path / "models.safetensors", models)
+    def finish(
+        self,
+        models: dict[str, Tensor],
+        predictions: dict[str, Tensor] | None,
+        summary: dict[str, Any],
+        pieces: Iterator[dict[str, Tensor]] | None = None,
+    ) -> None:
+        """Write what came out of the whole run; the summary, which says that the run is done, comes last.
+
+        `pieces` are further models, stacked, that are too large to be held at once.
+        """
+        if pieces is None:
+            files.write_tensors(self.path / MODELS, models)
+        else:
+            piecewise.write_stacked(self.path / MODELS, models, summary["experiment"]["resolved"]["clients"], pieces)
         if predictions is not None:
             files.write_tensors(self.path / PREDICTIONS, predictions)
         files.write_json(self.path / "summary.json", summary)
@@ -193,9 +232,12 @@ class RunFolder:
         beside.write_text(json.dumps(value))
         beside.replace(self.path / tracked_file(tracker))
 
-    def append(self, name: str, content: bytes) -> None:
-        with open(self.path / name, "ab") as file:
-            file.write(content)
+    def write_profile(self, value: dict[str, Any]) -> None:
+        files.write_json(self.path / "profile.json", value)
+
+    def opened(self, name: str) -> int:
+        """Open one of the files that grow with every round, and return the system's handle of it."""
+        return os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 
     def draw(self, kind: str, round: int, tensors: dict[str, Tensor]) -> None:
         """Store tensors of one of `PICTURES` for a round."""
@@ -203,7 +245,7 @@ class RunFolder:
         files.write_tensors(self.path / kind / f"{round_name(round)}.safetensors", tensors)
 
     def write_checkpoint(self, round: int, tensors: dict[str, Tensor], about: dict[str, Any], most: int) -> None:
-        """Write a checkpoint and remove all but the last `most`.
+        """Write a checkpoint and remove all but the last `most`, and the files of rows that none of them needs.
 
         The JSON file is written last: without it the tensors do not count.
         """
@@ -214,6 +256,10 @@ class RunFolder:
         for old in self.checkpoints()[most:]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
+        needed = {name for path in self.checkpoints() for name in rows_files(path)} if self.segments() else set()
+        for path in self.segments():
+            if path.name not in needed:
+                path.unlink()
 
     def read_checkpoint(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return what a checkpoint says and its tensors; raises `Damaged` where they are not what was written."""
@@ -223,6 +269,14 @@ class RunFolder:
             if (self.path / name).stat().st_size < length:
                 raise Damaged(f"{self.path / name} is shorter than {path.name} says")
         return about, tensors
+
+
+def rows_files(checkpoint: Path) -> list[str]:
+    """Return the files of rows that a checkpoint needs; none where it cannot be read, since it is of no use then."""
+    try:
+        return [one["file"] for one in files.read_json(checkpoint).get("segments", [])]
+    except (Damaged, AttributeError, KeyError, TypeError):
+        return []
 
 
 def values_file(metric: str, kind: str) -> str:

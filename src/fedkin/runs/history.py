@@ -12,6 +12,7 @@ from fedkin.metrics import METRICS
 from fedkin.runs import statistics
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.experiment import Experiment
+from fedkin.runs.facts import scored_words
 from fedkin.runs.run import Run
 
 
@@ -70,6 +71,7 @@ class History(Callback):
         apart = None if irrelevant is None else irrelevant.tolist()
         return {
             "method": experiment.method.name,
+            **({"scored": said} if (said := scored_words(about["resolved"])) else {}),
             "accuracy": statistics.measured(regular),
             "metrics": {name: statistics.measured(regular, name) for name in others},
             **statistics.decided(regular, self.measured.get(metric, {}), metric, apart),

@@ -20,7 +20,7 @@ from fedkin.runs.checkpoint import load_checkpoint
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.facts import fingerprint
 from fedkin.runs.part_json import from_json
-from fedkin.runs.setup import engine_of, set_up
+from fedkin.runs.setup import engine_of, on_this_machine, set_up
 
 if TYPE_CHECKING:
     from fedkin.runs.run import Run
@@ -57,6 +57,9 @@ def model(run: Run, client: int | str | None, module: nn.Module | None) -> nn.Mo
 
 def personal(run: Run, client: int, module: nn.Module | None) -> Model:
     """Return the numbers of the model by which a client is judged, as they were stored or made again."""
+    if "models" not in run.__dict__ and run.folder is not None:  # the file may be large, and one row is enough
+        mine = run.files.model_row("personal/", client)
+        return mine or again(run, client, module)
     stored = run.models.get("personal")
     return again(run, client, module) if stored is None else tree.row(stored, client)
 
@@ -100,7 +103,7 @@ def again(run: Run, client: int, module: nn.Module | None = None) -> Model:
     known = {entry.name: stored[entry.name] for entry in fields(Experiment) if entry.name in stored}
     experiment = replace(Experiment.from_json(known | {"data": {}, "device": "cpu"}), data=federation)
     experiment = replace(experiment, model=experiment.model if module is None else module)
-    experiment = replace(experiment, chunk=then.get("chunk"), threads=then.get("threads"))
+    experiment = on_this_machine(replace(experiment, chunk=then.get("chunk"), threads=then.get("threads")))
     setup, method = set_up(experiment, federation), experiment.method
     found = load_checkpoint(run.files, list(setup.task.model))
     if found is None or found.state.round != run.reached:

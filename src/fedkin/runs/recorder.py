@@ -7,6 +7,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
+from weakref import finalize
 
 import torch
 from torch import Tensor
@@ -14,18 +15,29 @@ from torch import Tensor
 from fedkin.engines.engine import Score
 from fedkin.log import Log
 from fedkin.messages import Kin
+from fedkin.runs import files
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.diagnostics import mean_loss
 from fedkin.runs.files import Damaged
 from fedkin.runs.folder import KEPT, PICTURES, ROUNDS, SELECTED, RunFolder, round_of, values_file
 
+SNAPSHOTS = 100  # rounds of which pictures are kept
+
 
 @dataclass
 class Recorder(Callback):
-    """Appends every round to the files of a run, and remembers how long these files are."""
+    """Appends every round to the files of a run, and remembers how long these files are.
+
+    Files stay open until the run ends. They have no buffer: what is appended is the system's at once, so that a kill
+    loses nothing.
+    """
 
     folder: RunFolder
     lengths: dict[str, int] = field(default_factory=dict)
+    handles: dict[str, int] = field(default_factory=dict, repr=False)  # open files of the system, by name
+
+    def __post_init__(self) -> None:
+        finalize(self, close, self.handles)  # also where a run ends with an error
 
     def recorded(self, record: Record) -> None:
         if record.kin is not None:
@@ -41,14 +53,20 @@ class Recorder(Callback):
         self.append(ROUNDS, (json.dumps(record.line, allow_nan=False) + "\n").encode())
 
     def append(self, name: str, content: bytes) -> None:
-        self.folder.append(name, content)
+        if name not in self.handles:
+            self.handles[name] = self.folder.opened(name)
+        files.write_whole(self.handles[name], content)
         self.lengths[name] = self.lengths.get(name, 0) + len(content)
 
     def settle(self) -> None:
         """Flush what was appended to the disk, before a checkpoint says that it is there."""
-        for name in self.lengths:
-            with open(self.folder.path / name, "rb") as file:
-                os.fsync(file.fileno())
+        for (
+            handle
+        ) in self.handles.values():  # what an earlier process appended is on the disk since its last checkpoint
+            files.settle(handle)
+
+    def ended(self, finished: bool) -> None:
+        close(self.handles)
 
     def cut(self, lengths: dict[str, int], round: int) -> None:
         """Cut the files back to these lengths and remove the pictures of later rounds than this one."""
@@ -67,10 +85,28 @@ class Recorder(Callback):
         self.lengths = dict(lengths)
 
 
+WHOLE = 1_000_000  # weights of a component up to which all are written
+NEAREST = 20  # weights of a client that are written where there are more
+
+
+def close(handles: dict[str, int]) -> None:
+    """Close these files, and forget them."""
+    while handles:
+        os.close(handles.popitem()[1])
+
+
+def pictured(round: int, rounds: int, every: int) -> bool:
+    """Whether the pictures of this scored round are kept: of at most 100 rounds, the last one included."""
+    apart = every * -(-rounds // (every * (SNAPSHOTS - 1)))
+    return round % apart == 0 or round == rounds
+
+
 def kin_tensors(kin: Kin) -> dict[str, Any]:
-    """Return who learned from whom as the tensors of a file."""
+    """Return who learned from whom as the tensors of a file: all weights or, of many clients, the largest of each."""
+    kin = kin.whole() if len(kin.ids) * len(kin.sources) <= WHOLE else kin.largest(NEAREST)
     weights = {f"weights/{component}": value.float() for component, value in kin.weights.items()}
-    return weights | {"ids": kin.ids, "sources": kin.sources}
+    nearest = {f"nearest/{component}": value.int() for component, value in kin.nearest.items()}
+    return weights | nearest | {"ids": kin.ids, "sources": kin.sources}
 
 
 def line(

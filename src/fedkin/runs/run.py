@@ -16,6 +16,7 @@ from fedkin.messages import Kin
 from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
 from fedkin.runs.measures import Measures
+from fedkin.runs.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,11 +149,17 @@ class Run(Measures):
         return statistics.participation(self.n, self.selected, self.kept)
 
     def kin(self) -> dict[int, Kin]:
-        """Return who learned from whom, by round. It may be large, so it is read anew each time."""
-        found, start = {}, "weights/"
+        """Return who learned from whom, by round. It may be large, so it is read anew each time.
+
+        Of many clients only the largest weights of each were written; then `Kin.nearest` says whose they are.
+        """
+        found = {}
         for round, tensors in self.files.pictures("kin").items():
-            weights = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
-            found[round] = Kin(tensors["ids"], tensors["sources"], weights)
+            weights, nearest = (
+                {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+                for start in ("weights/", "nearest/")
+            )
+            found[round] = Kin(tensors["ids"], tensors["sources"], weights, nearest=nearest)
         return found
 
     @cached_property
@@ -164,6 +171,12 @@ class Run(Measures):
     def marks(self, part: str, name: str) -> dict[int, np.ndarray]:
         """Return what one part thought of every client by round: ("select", "score") of AdaFL's attention."""
         return {r: found[f"{part}/{name}"] for r, found in self.all_marks.items() if f"{part}/{name}" in found}
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """Where the run's time went when it was last played; None where that was not asked for."""
+        stored = self.files.profile() if self.folder is not None else None
+        return None if stored is None else Profile.from_json(stored)
 
     # answers
 

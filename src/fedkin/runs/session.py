@@ -13,37 +13,32 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from fedkin.core import tree
-from fedkin.core.tree import Model
 from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
-from fedkin.evaluate import blocks, personal_models, predictions, score_models, score_received
+from fedkin.evaluate import score_models, score_received
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
 from fedkin.runs import diagnostics, files
 from fedkin.runs.callback import Callback, Callbacks, Record
 from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoint
+from fedkin.runs.ending import Ending
 from fedkin.runs.experiment import Experiment
-from fedkin.runs.facts import about_clients, resolved
+from fedkin.runs.facts import about_clients, resolved, scoring_advice
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.history import History, averaged_apart
 from fedkin.runs.imbalance import one_sided
+from fedkin.runs.profile import DATA, NETWORK, Stopwatch
 from fedkin.runs.pulse import Pulse
-from fedkin.runs.recorder import Recorder, in_order, line
+from fedkin.runs.recorder import Recorder, in_order, line, pictured
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
 
 CHECKPOINT_SECONDS = 20.0
-PREDICTED = 2_000_000  # numbers up to which the predictions for the test samples are kept
-SNAPSHOTS = 100  # rounds of which pictures are kept
-STORED = 4_000_000  # numbers up to which fine-tuned models are stored when a run ends
 
 
 def run(
@@ -55,13 +50,16 @@ def run(
     warn: Callable[[str], None] = print,
     federation: Federation | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    profile: bool = False,
 ) -> Run:
     """Play an experiment to the end and return the run.
 
     With a folder, the run is recorded there; `resume=True` goes on with the run in that folder exactly where it
     stopped. `callbacks` are told of every round. `warn` gets sentences that a user should read. `federation` saves
-    loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`.
+    loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`. With `profile` the
+    run says where its time went (`Run.profile`).
     """
+    watch = Stopwatch(NETWORK)
     require(isinstance(experiment, Experiment), f"fk.run takes an Experiment, not {type(experiment).__name__}.")
     told = all(isinstance(callback, Callback) for callback in callbacks)
     require(told, "A callback is an object of a class derived from fk.Callback.")
@@ -73,10 +71,10 @@ def run(
     elif place is not None:
         require(not place.begun, f"{place.path} holds a run already; choose another folder, or resume it.")
     if federation is None:
-        federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
-    for name in federation.left_out:
-        warn(f"Client {name} has no samples and is left out.")
-    for sentence in federation.notes:
+        with watch.timed(DATA):
+            federation = experiment.data if isinstance(experiment.data, Federation) else load(experiment.data)
+    gone = [f"Client {name} has no samples and is left out." for name in federation.left_out]
+    for sentence in [*gone, *federation.notes, *scoring_advice(experiment, federation.n)]:
         warn(sentence)
     setup = set_up(asked, federation)
     about = experiment.described() | {"resolved": resolved(federation, setup, asked.method)}
@@ -90,11 +88,15 @@ def run(
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
             warn(sentence)
     with (
-        engine_of(asked, federation, setup, where) as engine,
-        files.locked(place.path) if place else nullcontext(),
+        engine_of(asked, federation, setup, where, warn) as engine,
+        files.locked(where) if where else nullcontext(),
     ):
-        session = Session(experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)
-        return session.play(resume)
+        given = (experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)
+        if profile:
+            from fedkin.runs.profiled import Profiled  # builds on this module
+
+            return Profiled(watch, *given).play(resume)
+        return Session(*given).play(resume)
 
 
 class Session:
@@ -115,6 +117,7 @@ class Session:
         self.experiment, self.method, self.federation = experiment, experiment.method, federation
         self.engine, self.task, self.kinds, self.every = engine, setup.task, setup.kinds, setup.evaluate_every
         self.place, self.warn, self.about, self.metric = place, warn, about, setup.metric
+        self.sample = setup.sample  # the clients that are scored; None: all
         self.history = History(federation.n)
         self.apart = federation.irrelevant  # (n,) bool: who is not in the averages, where that is known
         self.recorder = None if place is None else Recorder(place)
@@ -138,10 +141,11 @@ class Session:
         if self.recorder is not None:
             self.save(state)
         summary = self.history.summary(self.experiment, self.about, state.round, self.every, self.metric, self.apart)
-        models = self.final_models(state)
-        predicted = self.final_predictions(state, models) if finished else None
+        end = Ending(self.method, self.task, self.engine, self.federation, state, self.kinds, self.sample)
+        models = end.models()
+        predicted = end.predictions(models) if finished else None
         if self.place is not None and finished:
-            self.place.finish(tree.flat(models), predicted, summary)
+            self.place.finish(tree.flat(models), predicted, summary, end.pieces() if end.in_pieces else None)
         self.callbacks.ended(finished)
         known = {
             "experiment": self.about,
@@ -152,7 +156,7 @@ class Session:
             "measured": self.history.measured,
             "metric": self.metric,
             "participation": self.history.participation,
-            "models": models,
+            **({} if end.in_pieces and self.place is not None and finished else {"models": models}),
             "predictions": None if predicted is None else {k: v.numpy() for k, v in predicted.items()},
             "federation": self.federation,
             "preparation": self.federation.preparation,
@@ -212,7 +216,7 @@ class Session:
         if self.scores(state.round + 1) and "recv" in self.kinds:
             start = time.perf_counter()
             self.pulse.at(state.round + 1, "scoring")
-            self.received = score_received(self.method, self.task, self.engine, sent)
+            self.received = score_received(self.method, self.task, self.engine, sent, self.sample)
             self.received_seconds = time.perf_counter() - start
             self.pulse.at(state.round + 1)
 
@@ -220,13 +224,13 @@ class Session:
         scores = None
         self.pulse.at(state.round, "scoring")
         if self.scores(state.round):
-            with log.timed("evaluate_s"):
-                now = score_models(self.method, self.task, self.engine, state, self.kinds)
+            with log.timed("evaluate_s", "scoring"):
+                now = score_models(self.method, self.task, self.engine, state, self.kinds, self.sample)
             log.seconds["evaluate_s"] += self.received_seconds
             scores, self.received, self.received_seconds = in_order(self.received | now), {}, 0.0
         self.history.add_time(log.seconds)
         said = self.said(state, log, scores is not None)
-        drawn = scores is not None and self.pictured(state.round)
+        drawn = scores is not None and pictured(state.round, self.task.rounds, self.every)
         record = Record(
             method=self.method.name,
             seed=self.experiment.seed,
@@ -255,14 +259,9 @@ class Session:
                 parts["collaborate"] = parts["collaborate"] | log.sent.kin.log()
         parts |= diagnostics.filter_quality(self.method, self.engine, state, log)
         if scored:
-            parts |= diagnostics.relevant_loss(self.method, self.task, self.engine, state)
+            parts |= diagnostics.relevant_loss(self.method, self.task, self.engine, state, self.sample)
             parts |= diagnostics.asked(self.experiment, self.task, self.engine, state, log)
         return parts
-
-    def pictured(self, round: int) -> bool:
-        """Whether the pictures of this scored round are kept: of at most 100 rounds, the last one included."""
-        apart = self.every * -(-self.task.rounds // (self.every * (SNAPSHOTS - 1)))
-        return round % apart == 0 or round == self.task.rounds
 
     # checkpoints and the end
 
@@ -274,27 +273,3 @@ class Session:
         took = time.monotonic() - start
         self.next_checkpoint = time.monotonic() + max(self.checkpoint_seconds, 10 * took)
         self.callbacks.saved(state.round)
-
-    def final_models(self, state: State) -> dict[str, Model]:
-        """Return the common model, and the model by which each client is judged.
-
-        Models that clients do not hold themselves, the common model after a local pass, are left out where they are
-        many numbers; `judged.again` makes them when they are asked for.
-        """
-        common = self.method.collaborate.model(state.collaborate)
-        final = {} if common is None else {"global": common}
-        numbers = self.task.n * tree.size([self.task.model])[0]
-        if not self.method.finetunes or ("post" in self.kinds and numbers <= STORED):
-            each = [personal_models(self.method, self.task, self.engine, state, ids) for ids in blocks(self.task)]
-            final["personal"] = tree.joined(each)
-        return final
-
-    def final_predictions(self, state: State, models: dict[str, Model]) -> dict[str, Tensor] | None:
-        """Return what the final models say of every client's test samples; None where that is too much to keep."""
-        test = self.federation.test
-        if not 0 < len(test.rows) * self.federation.classes <= PREDICTED:
-            return None
-        personal = models.get("personal")
-        said = predictions(self.method, self.task, self.engine, state, self.kinds, personal)
-        client = torch.arange(self.task.n).repeat_interleave(test.sizes)
-        return {"rows": test.rows, "client": client, "y": self.federation.y[test.rows]} | said if said else None

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from fedkin import evaluate, metrics, models
+from fedkin.core import tree
 from fedkin.data.federation import Federation
 from fedkin.engines import ENGINES, Engine
+from fedkin.engines.cluster.connection import check_cluster, kept
+from fedkin.engines.cluster.division import check_actors
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of, task_of
 from fedkin.errors import require
 from fedkin.messages import Task
-from fedkin.runs import files
+from fedkin.runs import files, memory
 from fedkin.runs.experiment import DTYPES, Experiment
 
 
@@ -32,12 +36,17 @@ class Setup:
     threads: int
     evaluate_every: int
     metric: str  # the one that decides
+    memory: int  # bytes of private models that are held in memory
+    sample: Tensor | None  # (k,) the clients that are scored; None: all
 
 
 def set_up(experiment: Experiment, federation: Federation) -> Setup:
     """Check that an experiment fits its data, and choose what it leaves open. No client is built."""
     method = experiment.method
     check_task(experiment, federation)
+    if experiment.engine == "ray":
+        check_cluster(experiment.ray_address)
+        check_actors(experiment.actors, federation.n)
     kinds = evaluate.wanted_kinds(method, experiment.score, federation.common is not None)
     module = experiment.model
     if isinstance(module, str):
@@ -48,12 +57,17 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     task = task_of(federation, network, experiment.rounds, experiment.seed)
     if method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)
-    chunk = experiment.chunk or ENGINES[experiment.engine].default_chunk(network)
-    threads = experiment.threads or default_threads(network)
-    every = experiment.evaluate_every or evaluate.cadence(
-        method, task, kinds, chunk, federation.test.sizes, federation.common
-    )
-    return Setup(network, task, kinds, chunk, threads, every, metrics.deciding(experiment.metric, federation.task))
+    engine = ENGINES[experiment.engine]
+    chunk, usual = (experiment.chunk or choice(network) for choice in (engine.default_chunk, engine.usual_chunk))
+    threads = experiment.threads or default_threads()
+    sample = evaluate.sampled(experiment.seed, federation.n, experiment.score_clients)
+    tested = federation.test.sizes if sample is None else federation.test.sizes[sample]
+    every = experiment.evaluate_every or evaluate.cadence(method, task, kinds, usual, tested, federation.common)
+    private = method.train.slots(network.model, method.collaborate.gives.own_model)
+    size = tree.size(private.values())[1]
+    held = memory.budget(experiment.memory, min(chunk, federation.n), size)
+    metric = metrics.deciding(experiment.metric, federation.task)
+    return Setup(network, task, kinds, chunk, threads, every, metric, held, sample)
 
 
 def check_task(experiment: Experiment, federation: Federation) -> None:
@@ -72,16 +86,22 @@ def check_task(experiment: Experiment, federation: Federation) -> None:
 
 @contextmanager
 def engine_of(
-    experiment: Experiment, federation: Federation, setup: Setup, scratch: Path | None = None
+    experiment: Experiment,
+    federation: Federation,
+    setup: Setup,
+    scratch: Path | None = None,
+    warn: Callable[[str], None] = print,
 ) -> Iterator[Engine]:
-    """Build the engine of an experiment, and use the threads that were chosen until the block ends.
+    """Build the engine of an experiment, on the cores that were chosen, and close it when the block ends.
 
-    `scratch` is a folder for private models that do not fit into memory.
+    `scratch` is a folder for private models that do not fit into memory. `warn` gets what the user should read.
     """
     if scratch is not None:
         files.make_folder(scratch)
     before = torch.get_num_threads()
-    engine = ENGINES[experiment.engine](
+    kind: Callable[..., Engine] = ENGINES[experiment.engine]
+    ray = {"actors": experiment.actors, "address": experiment.ray_address, "warn": warn}
+    engine = kind(
         federation,
         setup.network,
         experiment.method.train,
@@ -90,11 +110,13 @@ def engine_of(
         chunk=setup.chunk,
         dtype=DTYPES[experiment.dtype],
         device=experiment.device,
-        budget=int(experiment.slot_memory * 1e9),
+        budget=setup.memory,
         scratch=scratch,
         balanced=experiment.class_weights == "balanced",
+        cores=setup.threads,
+        **ray if experiment.engine == "ray" else {},
     )
-    torch.set_num_threads(setup.threads)
+    torch.set_num_threads(1)  # cores train whole clients (engines/team.py): a product that is shared out may differ
     try:
         yield engine
     finally:
@@ -102,12 +124,25 @@ def engine_of(
         engine.close()
 
 
-def default_threads(network: Network) -> int:
-    """Return one thread for small models, whose products are too small to share, and up to four for others.
+@contextmanager
+def actors_for(experiments: Sequence[Experiment]) -> Iterator[None]:
+    """Let the actors of these experiments, where they have any, wait for the next one until the block ends."""
+    with kept() if any(one.engine == "ray" for one in experiments) else nullcontext():
+        yield
 
-    Of these it takes as many as torch would use: the machine's cores, or OMP_NUM_THREADS.
+
+def on_this_machine(experiment: Experiment) -> Experiment:
+    """Return the experiment without a cluster: what was trained by actors is looked at by the stacked engine."""
+    here = replace(experiment, engine="stacked", actors=None, ray_address=None)
+    return here if experiment.engine == "ray" else experiment
+
+
+def default_threads() -> int:
+    """Return how many cores a run takes: as many as torch would, which is the machine's cores or OMP_NUM_THREADS.
+
+    Rounds that are over too soon to be shared are trained by one core all the same (engines/team.py).
     """
-    return 1 if network.parameters < 50_000 else min(4, torch.get_num_threads())
+    return torch.get_num_threads()
 
 
 def cores() -> int:

@@ -163,6 +163,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
 
     return {
         "method": summaries[0]["method"],
+        **({"scored": summaries[0]["scored"]} if "scored" in summaries[0] else {}),
         "metric": summaries[0].get("metric", "accuracy"),
         "accuracy": over(np.mean),
         "spread": over(std) if several else {},

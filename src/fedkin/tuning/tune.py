@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from fedkin.comparison.arms import read_arms
-from fedkin.comparison.compare import once
 from fedkin.comparison.experiment_files import as_file, like_files
 from fedkin.comparison.plan import checked_seeds
 from fedkin.comparison.result import Temporary
+from fedkin.comparison.sequence import once
 from fedkin.data import Data
 from fedkin.data.federation import Federation
 from fedkin.errors import BadInput, require

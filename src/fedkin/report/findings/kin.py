@@ -13,6 +13,8 @@ from fedkin.messages import Kin
 from fedkin.report.study import Entry
 from fedkin.runs.run import Run
 
+ORDERED = 2000  # clients up to which they are ordered by their classes, which takes the square of their number
+
 
 @dataclass(frozen=True)
 class Kinship:
@@ -40,8 +42,18 @@ class Kinship:
 
     @cached_property
     def order(self) -> list[int]:
-        """Clients with like shares of classes side by side; by number where the classes were not written down."""
-        return list(range(len(self.clients["names"]))) if self.labels is None else alike(self.labels)
+        """Clients with like shares of classes side by side; by number where the classes were not written down, and
+        where there are very many."""
+        return list(range(self.n)) if self.labels is None or self.n > ORDERED else alike(self.labels)
+
+    @property
+    def n(self) -> int:
+        return len(self.clients["names"])
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many clients were in a round that only the largest weights of each were stored."""
+        return any(kin.nearest for kin in self.stored.values())
 
     @cached_property
     def components(self) -> list[str]:

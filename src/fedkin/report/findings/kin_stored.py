@@ -72,8 +72,11 @@ def rounds_that_fit(of: Kinship, components: list[str], budget: int, last: int) 
 
 def stored_kin(of: Kinship, budget: int = BUDGET, last: int = 0) -> StoredKin:
     """The weights within a budget of bytes. Rounds are left out first, then components, then everything; the last round
-    alone may take `last` bytes if that is more."""
+    alone may take `last` bytes if that is more. Where not all weights were stored, nothing is drawn."""
     components = of.components
+    if of.crowded:
+        note = "So many clients are not drawn; the run's folder, in kin/, has the largest weights of each."
+        return StoredKin("", [], components, *colour_scale(of, [], []), note)
     steps = rounds_that_fit(of, components, budget, last)
     if len(steps) < min(5, len(of.rounds)) and len(components) > PANELS:
         components = evenly_spaced(components, PANELS)

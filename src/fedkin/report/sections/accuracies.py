@@ -11,6 +11,7 @@ from fedkin.report.html import Section, choice, note, titled
 from fedkin.report.methods_table import Column, methods_table
 from fedkin.report.study import Study
 from fedkin.report.words import SHOWN, headline, judged_otherwise, kind_of, lede, offered, score
+from fedkin.runs.facts import scored_words
 from fedkin.runs.statistics import APART, AVERAGES, deciding
 from fedkin.runs.verdict import is_local, led
 
@@ -33,6 +34,8 @@ def accuracies(study: Study) -> Section:
     explained += [last_ten(study)]
     whom = "relevant clients; those known to be irrelevant stand apart" if study.apart else "clients"
     explained += [f"Macro: mean over {whom}; micro: by their samples."]
+    sampled = scored_words(study.experiment["resolved"])
+    explained += [f"{sampled.capitalize()}." if sampled else ""]
     if study.against:
         explained += [
             "Columns against alone are of the last round: shares of clients, the mean gain with its 95 % interval, and "

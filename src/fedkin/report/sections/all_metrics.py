@@ -9,6 +9,7 @@ from fedkin.report.html import Section, note, titled
 from fedkin.report.methods_table import Column, methods_table
 from fedkin.report.study import Study
 from fedkin.report.words import MODELS, score_of
+from fedkin.runs.facts import scored_words
 
 
 def all_metrics(study: Study) -> Section | None:
@@ -23,6 +24,7 @@ def all_metrics(study: Study) -> Section | None:
     text += ", on all test samples. " if kind == "test" else ", mean over the clients where a metric is defined. "
     text += "An arrow says which direction is better; accuracies, AUC and F1 are in %. "
     text += f"{METRICS[study.metric.name].label} decides here; another one does with --metric."
+    text += f" {said.capitalize()}." if (said := scored_words(study.experiment["resolved"])) else ""
     columns = [metric_column(METRICS[name], kind) for name in names]
     title = "More than accuracy" if study.metric.task == "classify" else "All metrics"
     return Section(titled(title, methods_table(study, columns, 'id="metrics"'), note(text)))

@@ -6,6 +6,7 @@ from fedkin.report.charts.curves import metric_curves
 from fedkin.report.formats import titled as titled_metric
 from fedkin.report.html import Section, chart, choice, fixed_choice, note, styles, titled
 from fedkin.report.study import Study
+from fedkin.runs.facts import scored_words
 from fedkin.runs.statistics import AVERAGES
 
 KIND_LABELS = {
@@ -33,6 +34,7 @@ def curves(study: Study) -> Section:
     kinds = choice("kind", "Which model", {kind: KIND_LABELS[kind] for kind in found}) or fixed_choice("kind", found[0])
     one = all(len(entry.done) < 2 for entry in study.entries.values())
     seeds = "One seed, so no band." if one else "Line: mean over seeds; band: from the worst seed to the best."
+    seeds += f" {said.capitalize()}." if (said := scored_words(study.experiment["resolved"])) else ""
     averages = RELEVANT_LABELS if study.apart else AVERAGE_LABELS
     html = titled(
         title,

@@ -13,6 +13,7 @@ from fedkin.report.html import Section, chart, chip, note, titled
 from fedkin.report.study import Entry, Study
 from fedkin.report.words import against_alone, by_size
 from fedkin.runs.difference import mean_of_known
+from fedkin.runs.facts import scored_words
 from fedkin.runs.verdict import LOCAL
 
 TITLE = "Every client's gain"
@@ -62,8 +63,10 @@ def explained(study: Study, known: np.ndarray) -> str:
     text += ", mean over seeds; all panels have one scale. Point at a client for its name and size."
     missing, many = int((~known).sum()), int(known.sum())
     why = "no test samples" if metric.name in ("accuracy", "log_loss") else f"no test samples, or no {metric.label},"
+    sampled = scored_words(study.experiment["resolved"])
+    why = f"not been scored ({sampled}) or have {why}" if sampled else why
     mute = f"client has {why} and is" if missing == 1 else f"clients have {why} and are"
-    text += f" {missing} {mute} left out." if missing else ""
+    text += f" {missing:,} {mute} left out." if missing else ""
     data_seeds = sorted({run.data_seed for run in study.begun})
     text += f" The clients are those of data seed {data_seeds[0]}." if len(data_seeds) > 1 else ""
     return text + (f" Of {many:,} clients {DOTS:,} are drawn, evenly spaced by gain." if many > DOTS else "")

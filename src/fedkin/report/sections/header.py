@@ -10,6 +10,7 @@ from fedkin.report.formats import repeated
 from fedkin.report.html import Section
 from fedkin.report.study import Study
 from fedkin.report.words import cautions, headline, lede
+from fedkin.runs.facts import scored_words
 
 
 def header(study: Study) -> Section:
@@ -43,6 +44,7 @@ def what_was_run(study: Study) -> dict[str, tuple[str, str]]:
     return {
         "Data": (str(data.get("name", data.get("given"))), "; ".join(small)),
         "Clients": (f"{resolved['clients']:,}", f"{size} training samples each" if any(sizes) else ""),
+        **({"Scores": (f"{resolved['scored_clients']:,} clients", said)} if (said := scored_words(resolved)) else {}),
         "Model": (str(about["model"]), f"{resolved['parameters']:,} parameters"),
         "Rounds": (f"{max(run.asked for run in study.runs):,}", ""),
         "Seeds": (how_often(study), ", ".join(map(str, seeds))),

@@ -9,7 +9,7 @@ import numpy as np
 from fedkin.report.charts.curves import trend
 from fedkin.report.charts.style import OWN, VIRIDIS, Figure, gradient
 from fedkin.report.findings import kin_stored
-from fedkin.report.findings.kin import Kinship, kinship
+from fedkin.report.findings.kin import ORDERED, Kinship, kinship
 from fedkin.report.findings.kin_meaning import sentences
 from fedkin.report.findings.kin_stored import PANELS, StoredKin, evenly_spaced, stored_kin
 from fedkin.report.html import Section, chart, chip, choice, note, styles, titled
@@ -21,6 +21,7 @@ TRENDS = {
     "self_weight": ("mean weight of a client's own model", True),
     "neighbours": ("others with a weight above 0.1 %", True),
     "threshold": ("similarity threshold", False),
+    "dropped_weight": ("weight on clients that are not mixed", True),
 }
 
 
@@ -67,6 +68,9 @@ def trends(study: Study, name: str, i: int) -> Section:
 
 def spoken(one: Kinship) -> str:
     """What the weights mean, and in which rounds."""
+    if one.crowded:
+        most = max(len(kin.ids) for kin in one.stored.values())
+        return f"Each of up to {most:,} clients in a round gets a mixture of its own."
     first, last = one.late[0], one.late[-1]
     when = f"round {last}" if first == last else f"rounds {first} to {last}"
     return f"{' '.join(sentences(one))} (Seed {one.run.seed}, {when}.)"
@@ -74,7 +78,7 @@ def spoken(one: Kinship) -> str:
 
 def drawing(one: Kinship, stored: StoredKin, place: str) -> str:
     """The maps with their slider and their legend."""
-    n = len(one.clients["names"])
+    n = one.n
     most = max(len(one.stored[r].ids) for r in stored.rounds)
     some = any(len(one.stored[r].ids) < n for r in stored.rounds)
     views = {"all": "all clients", "selected": "those selected"}
@@ -128,13 +132,14 @@ def component_map(one: Kinship, stored: StoredKin, i: int) -> str:
 def remarks(entry: Entry, one: Kinship, stored: StoredKin) -> str:
     """Of which seed the map is, how its clients are ordered, and what is missing."""
     by_class = "Clients are ordered so that those with like shares of classes are side by side."
-    by_number = "Clients are ordered by number, since their classes were not written down."
+    why = "since their classes were not written down" if one.labels is None else "since there are so many"
+    by_number = f"Clients are ordered by number, {why}."
     return joined(
         [
             f"The map is of seed {one.run.seed}." if stored.text else "",
             unfinished(one.run),
             "The lines are means over seeds." if len(entry.done or entry.runs) > 1 else "",
-            (by_number if one.labels is None else by_class) if stored.text else "",
+            (by_number if one.labels is None or one.n > ORDERED else by_class) if stored.text else "",
             stored.note,
         ]
     )

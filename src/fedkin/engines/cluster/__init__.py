@@ -1,0 +1,1 @@
+"""The engine whose clients are divided among actors of Ray: on the cores of this machine, or on a cluster."""
