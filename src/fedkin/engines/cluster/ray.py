@@ -43,7 +43,7 @@ class Ray:
     `warn` gets sentences that a user should read.
     """
 
-    default_chunk = staticmethod(Stacked.default_chunk)
+    default_chunk, usual_chunk = staticmethod(Stacked.default_chunk), staticmethod(Stacked.usual_chunk)
 
     def __init__(
         self,
