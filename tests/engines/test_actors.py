@@ -189,7 +189,7 @@ def test_an_actor_convolves_as_the_run_that_began_it(ray_here: Any, federate: An
         assert made.fused is not None
         made.fused.way = way
         worker = Worker()
-        worker.build(federation, made, part, {"seed": 0, "own": False, "device": "cpu", "scratch": None})
+        worker.build(federation, made, part, {"seed": 0, "chunk": 2, "own": False, "device": "cpu", "scratch": None})
         assert worker.engine.network.fused is not None
         assert worker.engine.network.fused.way == way
         worker.close()
