@@ -156,7 +156,7 @@ def test_an_actor_that_ends_twice_goes_on_with_half_its_chunk(
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ("memory", "There is not enough memory to train 1 clients at once; choose a smaller --chunk or model."),
+        ("memory", "There is not enough memory to train one client; choose a smaller --chunk or model."),
         ("ends", "An actor ended again, even with a chunk of 1; what was saved can be gone on with by --resume, where"),
     ],
 )
