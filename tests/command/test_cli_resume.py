@@ -29,6 +29,13 @@ def test_resume_with_more_rounds_goes_on_and_with_fewer_is_refused(fedkin, tmp_p
     assert one["accuracy"] == two["accuracy"]
 
 
+def test_resume_may_say_another_chunk_and_other_threads(fedkin, tmp_path: Path) -> None:
+    fedkin("run", "fedavg", *QUICK, "--out", "here")
+    outcome = fedkin("run", "here", "--resume", "--rounds", "6", "--chunk", "2", "--threads", "1")
+    assert outcome.code == 0, outcome.err
+    assert "goes on with 2; its last digits may differ" in outcome.err
+
+
 def test_resume_with_other_versions_warns(fedkin, tmp_path: Path) -> None:
     fedkin("run", "fedavg", *QUICK, "--out", "here")
     path = tmp_path / "here" / "fedavg" / "seed-0" / "experiment.json"

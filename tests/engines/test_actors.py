@@ -15,15 +15,18 @@ import numpy as np
 import pytest
 import torch
 from small import composed, network
-from torch import Tensor
+from torch import Tensor, nn
 
 import fedkin as fk
 from fedkin import round as rounds
 from fedkin.core import tree
 from fedkin.engines import Ray
 from fedkin.engines.cluster.division import divided, shares
+from fedkin.engines.cluster.worker import Worker
+from fedkin.engines.convolution import WAYS
+from fedkin.engines.simulation import network_of
 from fedkin.select import Uniform
-from fedkin.train import FedMix, TwoStreams
+from fedkin.train import SGD, FedMix, TwoStreams
 
 SIZES = (5, 9, 12, 7, 8, 20)
 WAIT = 60.0
@@ -153,7 +156,7 @@ def test_an_actor_that_ends_twice_goes_on_with_half_its_chunk(
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ("memory", "There is not enough memory to train 1 clients at once; choose a smaller --chunk or model."),
+        ("memory", "There is not enough memory to train one client; choose a smaller --chunk or model."),
         ("ends", "An actor ended again, even with a chunk of 1; what was saved can be gone on with by --resume, where"),
     ],
 )
@@ -176,6 +179,20 @@ class Faulty(TwoStreams):
 def test_an_error_of_the_training_is_raised_as_it_was_there(ray_here: Any, federate: Any, start: Any) -> None:
     with pytest.raises(fk.BadInput, match=r"^This is no way to begin\.$"):
         played(start, federate(SIZES), Faulty(eta=0.1, steps=2, batch=4), [])
+
+
+def test_an_actor_convolves_as_the_run_that_began_it(ray_here: Any, federate: Any) -> None:
+    federation, part = federate(SIZES, shape=(1, 12, 12)), SGD(eta=0.1, steps=1, batch=4)
+    module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(400, 3))
+    for way in WAYS.values():
+        made = network_of(federation, module, part, torch.float32, torch.device("cpu"))
+        assert made.fused is not None
+        made.fused.way = way
+        worker = Worker()
+        worker.build(federation, made, part, {"seed": 0, "chunk": 2, "own": False, "device": "cpu", "scratch": None})
+        assert worker.engine.network.fused is not None
+        assert worker.engine.network.fused.way == way
+        worker.close()
 
 
 # who has which clients

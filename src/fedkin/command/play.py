@@ -60,7 +60,7 @@ Target = Annotated[
         "With --resume the folder of a run.",
     ),
 ]
-FREE = ("rounds", "memory", "actors", "ray_address")  # what may be said when a folder is gone on with
+FREE = ("rounds", "chunk", "threads", "memory", "actors", "ray_address")  # what may be said where a folder goes on
 PREPARING = "Loading the data and checking the plan"
 Targets = Annotated[
     list[str],

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from fedkin.comparison.plan import Loaded, Planned
 from fedkin.comparison.processes import GLANCE, Killed
 from fedkin.comparison.sequence import Watching
 from fedkin.engines.cluster.connection import connected
+from fedkin.engines.cluster.failures import lacking
+from fedkin.errors import BadInput, require
 from fedkin.runs.callback import Callback
 
 Work = Callable[[Planned, Any, Loaded, bool], Exception | None]  # (run, line, data, resume) -> how it ended
@@ -64,15 +68,43 @@ def loaded() -> Loaded:
     return Loaded()
 
 
-def task(number: int, given: bytes, post: Any, place: tuple[str, list[str], dict[str, str]]) -> Exception | None:
-    """Play a run where the command was called, with its modules and data; returns the error it ended with, if any."""
+@dataclass(frozen=True)
+class Place:
+    """Where the command was called: its folder, where it finds modules, and its own variables."""
+
+    folder: str
+    paths: list[str]
+    variables: dict[str, str]
+
+    @staticmethod
+    def here() -> Place:
+        names = {name: value for name, value in os.environ.items() if name.startswith("FEDKIN_")}
+        return Place(os.getcwd(), sys.path, names)
+
+    def enter(self) -> None:
+        """Make this process find what the command would find."""
+        os.environ.update(self.variables)
+        sys.path.extend(path for path in self.paths if path not in sys.path)
+        if Path(self.folder).is_dir():
+            os.chdir(self.folder)
+
+
+def nearest(path: Path) -> Path:
+    """Return the innermost folder around a path that is there."""
+    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.is_dir())
+
+
+def task(number: int, given: bytes, post: Any, place: Place, around: Path) -> Exception | None:
+    """Play a run where the command was called, with its modules and data; returns the error it ended with, if any.
+
+    `around` is a folder around the run's that is there where the command was called.
+    """
     import ray
 
-    folder, paths, names = place
-    os.environ.update(names)
-    sys.path.extend(path for path in paths if path not in sys.path)
-    if Path(folder).is_dir():
-        os.chdir(folder)
+    place.enter()
+    if not around.is_dir():
+        advice = "choose an --out on a file system that all machines share"
+        return BadInput(f"{around} is not there on the machine {socket.gethostname()} of the cluster; {advice}.")
     one, resume, work = pickle.loads(given)
     line = Line(ray, post, number)
     line.send(("taken", None))
@@ -84,8 +116,14 @@ class Tasks:
     """The runs of a plan as tasks of Ray, what ended badly among them, and whether they were sent the word to stop."""
 
     def __init__(self, ray: Any, watching: Watching, warn: Callable[[str], None]):
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
         self.ray, self.watching, self.warn = ray, watching, warn
-        self.post = ray.remote(Post).options(num_cpus=0).remote()
+        # on the machine of the command, so that it is lost with nothing else
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        self.post = (
+            ray.remote(Post).options(num_cpus=0, scheduling_strategy=here).remote()
+        )  # lost with the command only
         self.callbacks: dict[int, Callback | None] = {}
         self.killed: list[str] = []
         self.error: Exception | None = None
@@ -104,13 +142,12 @@ class Tasks:
 
         Where a process was killed, the other runs are played all the same, and the kill is reported at the end.
         """
-        place = os.getcwd(), sys.path, {name: value for name, value in os.environ.items() if name.startswith("FEDKIN_")}
-        remote = self.ray.remote(task).options(num_cpus=1, max_retries=0)
-        runs = dict(waiting)
-        tasks = {
-            remote.remote(number, pickle.dumps((one, resume, work)), self.post, place): number
-            for number, one in waiting
-        }
+        runs, place, tasks = dict(waiting), Place.here(), {}
+        for number, one in waiting:
+            gpus = float(one.experiment.device != "cpu")
+            remote = self.ray.remote(task).options(num_cpus=1, num_gpus=gpus, max_retries=0)
+            given = pickle.dumps((one, resume, work)), self.post, place, nearest(one.folder.path)
+            tasks[remote.remote(number, *given)] = number
         while tasks:
             done, _ = self.ray.wait(list(tasks), timeout=GLANCE)
             self.stopped = self.stopped or stopping()
@@ -139,9 +176,9 @@ class Tasks:
         try:
             found = self.ray.get(ref)
         except self.ray.exceptions.RayTaskError as error:
-            found = error
+            found = lacking(self.ray, error) or error
         except self.ray.exceptions.RayError:
-            self.killed.append(f"The process of {one.name} was killed, perhaps for lack of memory.")
+            self.killed.append(f"The process of {one.name} was killed, perhaps for lack of memory or with its machine.")
             self.warn(f"{self.killed[-1]} The others go on.")
             return
         if found is not None:
@@ -163,6 +200,12 @@ def play_on_ray(
     """Play these runs, of so many, on the cluster at this address."""
     began = time.monotonic()
     with connected(cluster) as ray:
-        cores = int(ray.cluster_resources().get("CPU", 0))
+        there = ray.cluster_resources()
+        cores, cuda = int(there.get("CPU", 0)), any(one.experiment.device != "cpu" for _, one in waiting)
+        require(cores, "The Ray cluster has no cores to play runs on; start it with some.")
+        require(there.get("GPU") or not cuda, "The Ray cluster has no GPU; use --device cpu.")
         warn(f"Ray: {cores} cores for {len(waiting)} runs, after {time.monotonic() - began:.1f} s.")
-        Tasks(ray, watching, warn).play_all(waiting, of, work, told, resume, stopping)
+        try:
+            Tasks(ray, watching, warn).play_all(waiting, of, work, told, resume, stopping)
+        except ray.exceptions.RayError as error:
+            raise (lacking(ray, error) or error) from error

@@ -16,6 +16,7 @@ from fedkin.engines import layers
 from fedkin.engines.footprint import Footprint
 from fedkin.engines.fused import MASK, Fused, fits
 from fedkin.engines.layers import KeyedDropout
+from fedkin.engines.lifting import Logits, looped, unlifted
 from fedkin.errors import BadInput, require
 
 
@@ -24,6 +25,8 @@ class Network:
 
     A client's model consists of the module's trainable parameters. All else in the module is the same for every client
     and stays in the module. Layers with running statistics, which would differ between clients, are refused.
+
+    `unlifted` is the layer, in words, that keeps it from running for many clients at once; None where there is none.
 
     `sample` is one sample, and `batch` a number of samples; the module is tried on such a batch. `dtype` is the type of
     the parameters (None: as in the module). The module must give `classes` logits (None: any number).
@@ -57,7 +60,12 @@ class Network:
         self.masks, self.footprint, self.outputs = self._try_out(sample, batch, classes)
         self.layers = layers.supported_layers(self.module, set(self.model))
         self.fused = Fused(self.layers) if self.layers is not None and fits(self.layers, sample) else None
-        self.vmapped = vmap(self.logits)
+        self.unlifted = None if self.layers is not None else unlifted(self.module, self.logits, self.model, sample)
+        self.lifted = self.lift(self.logits)
+
+    def lift(self, f: Logits) -> Logits:
+        """Return a function of one client as one of many: by vmap, or in a loop where it cannot run the module."""
+        return vmap(f) if self.unlifted is None else looped(f)
 
     @property
     def parameters(self) -> int:
@@ -122,8 +130,7 @@ class Network:
         if len(batch["x"]) == 1:  # for one client vmap would only cost time
             one = [{name: value.squeeze(0) for name, value in values.items()} for values in (stacked, batch)]
             return self.logits(*one)[None]
-        result: Tensor = self.vmapped(stacked, batch)
-        return result
+        return self.lifted(stacked, batch)
 
     def loss(self, model: Model, batch: Batch) -> Tensor:
         """The mean loss (`core.losses`) of one client's batch, over its real samples."""

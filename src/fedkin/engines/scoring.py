@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.func import vmap
 
 from fedkin import metrics
 from fedkin.core import losses, tree
-from fedkin.core.tree import Batch, Model
+from fedkin.core.tree import Model
 from fedkin.data.federation import Index
 from fedkin.engines.batching import picked
 from fedkin.engines.engine import Score
+from fedkin.engines.lifting import Logits
 from fedkin.engines.network import Network
 from fedkin.messages import Tell, nobody
 from fedkin.parts import Train
-
-Logits = Callable[[Model, Batch], Tensor]
 
 HELD = 2**24  # bytes of models, samples and what is computed from them that are held at once
 NUMBER = 8  # bytes of a number that a metric is computed from
@@ -83,7 +81,7 @@ class Scoring:
         """Yield the clients that have samples in groups: their places in `ids`, and their outputs."""
         logits: Logits = self.network.stacked_logits
         if part is not None and part.predicts_itself:
-            logits = vmap(lambda model, batch: part.predicted(model, batch, self.network.logits))
+            logits = self.network.lift(lambda model, batch: part.predicted(model, batch, self.network.logits))
         sizes, sample = index.sizes[ids], self.network.footprint
         done, total = 0, int(sizes.sum())
         for at in similar(sizes, sample, tree.size([self.network.model])[1]):

@@ -151,10 +151,9 @@ class Team:
             except (MemoryError, RuntimeError) as error:
                 if not short_of_memory(error):
                     raise
-                raise BadInput(
-                    f"There is not enough memory to train {len(half)} clients at once; choose a smaller --chunk or "
-                    "model. What was saved can be resumed."
-                ) from error
+                clients = "one client" if len(half) == 1 else f"{len(half)} clients at once"
+                advice = "choose a smaller --chunk or model. What was saved can be resumed."
+                raise BadInput(f"There is not enough memory to train {clients}; {advice}") from error
 
     def hired(self, part: Train) -> bool:
         """Whether there is a crew that knows this part; hire one if there is none."""
@@ -193,20 +192,20 @@ class Team:
                 given.append((helper, share, mine))
             except Lost:
                 lost.append(share)
-        for chunk in shares[0]:
-            mine = self.trainer.slots.read(chunk)
-            yield chunk, mine, *self.trainer.trained_chunk(part, sent, chunk, mine, round, tick)
+        yield from self.alone(part, sent, shares[0], round, tick)
         for helper, share, mine in given:
             try:
                 found = helper.take()
-            except Lost:
+            except (Lost, MemoryError, RuntimeError) as error:
+                if not isinstance(error, Lost) and not short_of_memory(error):
+                    raise
                 lost.append(share)
                 continue
             yield torch.cat(share), mine, found.get("after", {}), found.get("upload", {})
         if lost:
             self.close()
             self.cores, self.chunk = 1, max(1, self.chunk // 2)
-            warn("A helper process was killed, perhaps for lack of memory; the run goes on with one.", stacklevel=2)
+            warn("A helper process was killed or out of memory; the run goes on with one.", stacklevel=2)
             for share in lost:
                 halves = [half for chunk in share for half in chunk.split(self.chunk)]
                 yield from self.alone(part, sent, halves, round, tick)

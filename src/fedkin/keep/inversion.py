@@ -17,6 +17,7 @@ from torch.func import grad, vmap
 
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
+from fedkin.errors import BadInput
 from fedkin.keep import matching
 from fedkin.messages import Layers, Tell, nobody
 
@@ -146,8 +147,19 @@ def general_slope(logits: Logits, model: Model, target: Model, y: Tensor) -> Slo
     def cost(dummies: Batch, theta: Model, target: Model) -> Tensor:
         return mismatch(logits, theta, dummies["x"], labels(dummies, y), target)
 
-    slope: Any = vmap(grad(cost), in_dims=(0, None if shared else 0, 0))
-    return lambda dummies: slope(dummies, theta, target)
+    lifted: Any = vmap(grad(cost), in_dims=(0, None if shared else 0, 0))
+
+    def slope(dummies: Batch) -> Batch:
+        try:
+            found: Batch = lifted(dummies, theta, target)
+        except RuntimeError as error:
+            if "vmap" not in str(error) and "Batching rule" not in str(error):
+                raise
+            what = "The model has a layer through which the updates of many clients cannot be inverted at once"
+            raise BadInput(f"{what}; use another layer, or --set keep=Alignment.") from error
+        return found
+
+    return slope
 
 
 @torch.no_grad()

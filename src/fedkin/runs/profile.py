@@ -12,9 +12,10 @@ from threading import get_ident
 from time import perf_counter
 from typing import Any
 
-DATA, NETWORK, TRAINING, BATCHES = "start-up: data", "start-up: network", "training steps", "batches"
+DATA, NETWORK, ACTORS = "start-up: data", "start-up: network", "start-up: actors"  # the last with the engine ray only
+TRAINING, BATCHES = "training steps", "batches"
 SCORING, RECORD, CHECKPOINTS, ENDING, REST = "scoring", "record", "checkpoints", "ending", "rest"
-ONCE = (DATA, NETWORK, ENDING)  # rows that a run has once, whatever its number of rounds
+ONCE = (DATA, NETWORK, ACTORS, ENDING)  # rows that a run has once, whatever its number of rounds
 ROWS = (DATA, NETWORK, "selection", "mixing", TRAINING, BATCHES, "keep", SCORING, RECORD, CHECKPOINTS, ENDING, REST)
 
 
@@ -32,6 +33,12 @@ class Profile:
     def since(self, seconds: float) -> Profile:
         """Return the profile with so many seconds more of getting at the data, before the run began."""
         return replace(self, seconds=self.seconds | {DATA: self.seconds[DATA] + seconds})
+
+    def by_actors(self, startup: float) -> Profile:
+        """Return the profile of a run whose actors took so long to start; they make batches within training steps."""
+        seconds = {DATA: self.seconds[DATA], NETWORK: self.seconds[NETWORK] - startup, ACTORS: startup}
+        rest = {row: value for row, value in self.seconds.items() if row not in (*seconds, BATCHES)}
+        return replace(self, seconds=seconds | rest)
 
     def __str__(self) -> str:
         """The table: seconds, their share of the whole, and milliseconds a round of what rounds are made of."""

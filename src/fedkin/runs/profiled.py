@@ -30,13 +30,15 @@ class Profiled(Session):
         super().__init__(*given)
         self.watch, self.rounds = watch, 0
         self.batches: TimedBatching | None = None
-        if hasattr(self.engine, "batching"):  # an engine on this machine
+        self.startup: float | None = getattr(self.engine, "startup", None)  # of the actors, where there are any
+        if self.startup is None and hasattr(self.engine, "batching"):  # an engine on this machine
             self.batches = self.engine.batching = TimedBatching(self.engine.batching)
 
     def play(self, resume: bool) -> Run:
         found = super().play(resume)
         self.watch.switch(ENDING)
-        found.profile = Profile(self.watch.seconds, self.rounds)
+        profile = Profile(self.watch.seconds, self.rounds)
+        found.profile = profile if self.startup is None else profile.by_actors(self.startup)
         if self.place is not None:
             self.place.write_profile(found.profile.to_json())
         return found

@@ -54,6 +54,8 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
         module = models.build(module, shape, federation.classes, experiment.seed, vocabulary)
     device = torch.device(experiment.device)
     network = network_of(federation, module, method.train, DTYPES[experiment.dtype], device)
+    at_once = network.unlifted is None or experiment.engine == "plain"
+    require(at_once, f"{network.unlifted} cannot run for many clients at once; use --engine plain, or another layer.")
     task = task_of(federation, network, experiment.rounds, experiment.seed)
     if method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)

@@ -155,10 +155,11 @@ class Actors:
             short = short_of_memory(self.ray, error)
             how = "ran out of memory" if short else "ended"
             if short or times > 1:
-                if member.smaller or member.chunk == 1:
-                    again = f"An actor {how} again, even with a chunk of {member.chunk}"
+                at_once = min(member.chunk, len(member.ids))
+                if member.smaller or at_once == 1:
+                    again = f"An actor {how} again, even with a chunk of {at_once}"
                     raise BadInput(f"{again}; {RESUME}, where there is more memory for each actor.") from error
-                member.chunk, member.smaller = member.chunk // 2, True
+                member.chunk, member.smaller = at_once // 2, True
                 how += f", and goes on with a chunk of {member.chunk}"
             self.warn(
                 f"An actor with {len(member.ids)} clients {how}; it is started again, its clients are as they were."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -20,17 +21,27 @@ def short_of_memory(ray: Any, error: Exception) -> bool:
     return any(word in str(error) for word in WORDS)
 
 
+def lacking(ray: Any, error: Exception) -> BadInput | None:
+    """Return the error for a machine that lacks a module, if that is what an error says."""
+    system, text = isinstance(error, ray.exceptions.RaySystemError), str(error)
+    if not system and "failed to import on the worker" not in text:
+        return None
+    said = re.findall(r"(?:ModuleNotFoundError|ImportError|System error): (.+)", text) or [text.splitlines()[0]]
+    return BadInput(
+        f"A machine of the Ray cluster lacks what the run needs ({said[-1].rstrip('.')}); install it there."
+    )
+
+
 def raise_unless_mended(ray: Any, error: Exception) -> None:
     """Raise what a new start of the actor does not mend, in a sentence; an error of the training as it was there."""
     errors, cause = ray.exceptions, getattr(error, "cause", None)
     if isinstance(error, errors.ObjectLostError) or isinstance(cause, errors.ObjectLostError):
         raise Unfinished(f"A machine of the Ray cluster was lost with what lay there; {RESUME}.") from error
+    if lack := lacking(ray, error):
+        raise lack from error
     if short_of_memory(ray, error) and not isinstance(cause, BadInput):
         return
     if isinstance(error, errors.RayTaskError):
         raise (cause if isinstance(cause, BadInput) else error) from None
-    if isinstance(error, errors.RaySystemError):
-        reason = str(error).splitlines()[0].removeprefix("System error: ").rstrip(".")
-        raise BadInput(f"An actor lacks what the run needs ({reason}); install it on every machine.") from error
     if not isinstance(error, errors.RayActorError | errors.WorkerCrashedError | errors.NodeDiedError):
         raise Unfinished(f"Ray failed ({type(error).__name__}); {RESUME}.") from error

@@ -99,8 +99,8 @@ class Ray:
             self.owner[ids], self.place[ids] = member, torch.arange(len(ids))
         self.startup = time.monotonic() - began
         if self.actors.started:
-            actors_began = f"Ray: {number} actors started in {self.startup:.1f} s"
-            warn(f"{actors_began}, which the seconds of the run do not include.")
+            several = "1 actor" if number == 1 else f"{number} actors"
+            warn(f"Ray: {several} started in {self.startup:.1f} s, which the seconds of the run do not include.")
 
     @property
     def tell(self) -> Tell:

@@ -34,6 +34,14 @@ class Told:
     like: Message  # the uploads without a row: their names, shapes and types
 
 
+class Share(Stacked):
+    """A stacked engine over some clients, which trains them in the way that was chosen where the run was begun."""
+
+    @staticmethod
+    def rehearse(network: Network) -> None:
+        """Leave the network as it came."""
+
+
 class Worker:
     """An actor. It is given an engine to hold, and, where runs follow one another, another one after that."""
 
@@ -56,7 +64,7 @@ class Worker:
         network.module.to(device)
         network.model = {name: value.to(device) for name, value in network.model.items()}
         self.device, self.names = device, tuple(train.slots(network.model, options["own"]))
-        self.engine = Stacked(federation, network, train, **options | here)
+        self.engine = Share(federation, network, train, **options | here)
         return os.getpid()
 
     def close(self) -> None:
