@@ -265,18 +265,22 @@ PEERS: dict[str, tuple[Callable[..., Played], str]] = {  # and the package whose
 }
 
 
+@torch.no_grad()
+def loss(parameters: list[Tensor]) -> float:
+    """Return the mean loss of a model on all samples."""
+    model = network()
+    for p, value in zip(model.parameters(), parameters, strict=True):
+        p.copy_(value)
+    return float(sum(F.cross_entropy(model(x), y) for x, y in samples())) / CLIENTS
+
+
 def main(name: str, rounds: str, cores: str, *folder: str) -> None:
     torch.set_num_threads(1)
     play, package = PEERS[name]
-    over, parameters = play(int(rounds), int(cores), *map(Path, folder))
-    model = network()
-    with torch.no_grad():
-        for p, value in zip(model.parameters(), parameters, strict=True):
-            p.copy_(value)
-        loss = float(sum(F.cross_entropy(model(x), y) for x, y in samples())) / CLIENTS
-    found = {"seconds": [b - a for a, b in pairwise(over)], "loss": loss, "version": f"{package} {version(package)}"}
+    over, final = play(int(rounds), int(cores), *map(Path, folder))
+    seconds = [b - a for a, b in pairwise(over)]
     if int(os.environ.get("RANK", "0")) == 0:
-        print(json.dumps(found))
+        print(json.dumps({"seconds": seconds, "loss": loss(final), "version": f"{package} {version(package)}"}))
 
 
 if __name__ == "__main__":

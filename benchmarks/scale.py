@@ -99,7 +99,7 @@ def main() -> None:
         took = ", ".join(f"{int(size):,}: {one:.4f}" for size, one in found[name]["seconds"].items())
         fitted = found[name]["exponent"]
         print(f"seconds of a round by {name}: {took}" + (f"; exponent {fitted:.2f}" if fitted is not None else ""))
-    append(given.json, begun, found)
+    append(given.json, begun, {"scale": found})
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@
 
 --rows (the default): microseconds of a step of one client, for plain SGD. The loop (loops.py) is what one would write
 without a framework: one client after another on one thread. The engine trains the same clients on one core and on all
-cores, whose helpers are at work before anything is timed. `limit` is a lower bound on one core: the products of a step,
-there and back, at the speed of a large product of matrices in the same minute. All of them take turns, and the least
-time of each counts, because other load only adds time.
+cores, whose helpers are at work before anything is timed. `limit` is a lower bound on one core: the multiply-adds of a
+step, there and back, at the speed of a large product of matrices in the same minute, by the faster of PyTorch's two
+libraries; `share` is what part of the time on one core that would be. `products`: the step's own products for all
+clients of a chunk, and nothing else. All of them take turns, and the least time of each counts, because other load only
+adds time.
 --parts: the same for other parts, each against a loop of its own. One step of Moreau is K = 5 gradients. To reach: 70 %
 of the ratio that plain SGD has in the same run.
 --round: what a whole round costs beyond its training (rounds.py). --runs: seconds of a run of FedMCSA and of PFedRe's
-relevance step (relevance.py). --json appends one line to a history file, from which docs/speed.py makes docs/speed.md.
+relevance step (relevance.py). --json appends one line to a history file, from which `make speed` makes docs/speed.md.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from typing import Any
 import relevance
 import rounds
 import torch
-from timing import SIDE, append, circumstances, least, product, seconds
-from workloads import PATIENCE, ROWS, Row, Stack, loop, multiply_adds
+from products import multiply_adds, products
+from timing import SIDE, append, circumstances, large_products, least, seconds
+from workloads import PATIENCE, ROWS, Row, Stack, loop
 
 import fedkin as fk
 from fedkin.parts import Train
@@ -53,18 +56,21 @@ def against_loop(row: Row, part: Train, cores: int, repeats: int) -> Found:
         begun = perf_counter()
         while not all_cores.hired and perf_counter() - begun < PATIENCE:
             all_cores.train()
-        sides = {"loop": loop(row, part), "one": one.train, "all": all_cores.train, "product": product()}
-        took = least(sides, repeats)
-        hired, chunk = all_cores.hired, one.engine.chunk
+        many = min(one.engine.chunk, row.clients)
+        sides = {"loop": loop(row, part), "one": one.train, "all": all_cores.train, **large_products()}
+        own = products(row, many)
+        took = least(sides | ({} if own is None else {"products": own}), repeats)
+        hired = all_cores.hired
     found = {f"{side}_us": 1e6 * took[side] / row.steps_in_all for side in ("loop", "one", "all")}
     return found | {
         "one_ratio": took["loop"] / took["one"],
         "all_ratio": took["loop"] / took["all"],
         "all_over_one": took["one"] / took["all"],
-        "multiply_adds_a_second": SIDE**3 / took["product"],
+        "multiply_adds_a_second": {way: SIDE**3 / took[way] for way in large_products()},
         "cores": cores,
         "hired": hired,
-        "chunk": chunk,
+        "chunk": many,
+        "products_us": 1e6 * took["products"] / many / row.steps if "products" in took else None,
     }
 
 
@@ -75,7 +81,7 @@ def rows(given: argparse.Namespace) -> Found:
     for row in (row for row in ROWS if re.search(given.only, row.name)):
         one = against_loop(row, row.sgd(), given.cores, given.repeats)
         work = multiply_adds(row)
-        limit = 1e6 * work / one["multiply_adds_a_second"]
+        limit = 1e6 * work / max(one["multiply_adds_a_second"].values())
         bound = {"multiply_adds": work, "limit_us": limit, "share_of_limit": limit / one["one_us"]}
         found[row.name] = one | bound | {"one_wanted": row.one, "all_wanted": row.two}
         show(row.name, found[row.name])
@@ -138,8 +144,8 @@ def least_of(work: Callable[[], Any], repeats: int) -> float:
     return min(seconds(work) for _ in range(repeats))
 
 
-TITLES = "{:>8}{:>9}{:>15}{:>9}{:>15}{:>8}{:>8}{:>7}".format(
-    "loop", "one core", "ratio/wanted", "all", "ratio/wanted", "all/one", "limit", "share"
+TITLES = "{:>8}{:>9}{:>15}{:>9}{:>15}{:>8}{:>8}{:>6}{:>9}".format(
+    "loop", "one core", "ratio/wanted", "all", "ratio/wanted", "all/one", "limit", "share", "products"
 )
 
 
@@ -151,6 +157,7 @@ def show(name: str, row: Found) -> None:
         return f"{row[f'{side}_ratio']:.2f}{wanted}"
 
     end = f"{row['limit_us']:8.1f}{row['share_of_limit']:6.0%}" if "limit_us" in row else ""
+    end += f"{row['products_us']:9.1f}" if end and row["products_us"] is not None else ""
     start = f"{name:46}{row['loop_us']:8.0f}{row['one_us']:9.1f}{ratio('one'):>15}"
     print(f"{start}{row['all_us']:9.1f}{ratio('all'):>15}{row['all_over_one']:8.2f}{end}", flush=True)
 

@@ -16,7 +16,7 @@ import torch
 
 import fedkin
 
-SIDE = 1024  # of the matrices whose product says how fast this core multiplies
+SIDE = 1024  # rows of the matrices whose product says how fast this core multiplies
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -32,11 +32,17 @@ def least(sides: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]
     return {name: min(turn[name] for turn in turns[1:]) for name in sides}
 
 
-def product() -> Callable[[], Any]:
-    """Return a large product of float32 matrices; it has SIDE^3 multiply-adds."""
+def large_products() -> dict[str, Callable[[], Any]]:
+    """Return the ways to a large product of float32 matrices, which has SIDE^3 multiply-adds, by name.
+
+    PyTorch has two libraries for it, and which one is faster depends on the processor.
+    """
     a, b = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
     out = torch.empty(SIDE, SIDE)
-    return lambda: torch.mm(a, b, out=out)
+    ways: dict[str, Callable[[], Any]] = {"mm": lambda: torch.mm(a, b, out=out)}
+    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        ways["oneDNN"] = lambda: torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
+    return ways
 
 
 def exponent(sizes: list[float], times: list[float]) -> float:

@@ -8,10 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from loops import LOOPS, Kept
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 import fedkin as fk
 from fedkin.core import tree
@@ -158,15 +156,3 @@ class Stack:
     def hired(self) -> bool:
         """Whether every core works that is to work."""
         return self.engine.team.cores == 1 or self.engine.team.crew is not None
-
-
-def multiply_adds(row: Row) -> int:
-    """Return how many multiplications and additions the products of one step of one client have, there and back.
-
-    The gradient by the samples, which nobody needs, is not among them.
-    """
-    x, y = row.federation.x[: row.batch], row.federation.y[: row.batch]
-    with FlopCounterMode(display=False) as counter:
-        F.cross_entropy(row.module(x), y).backward()
-    row.module.zero_grad()
-    return counter.get_total_flops() // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,9 @@ from fedkin.parts import Train
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import loops
+import peer_rounds
+import peers
+import products
 import timing
 import workloads
 from workloads import ROWS, Row, Stack
@@ -64,12 +68,41 @@ def test_a_bare_loop_keeps_what_its_part_keeps(part: Train, slot: str) -> None:
 
 def test_multiply_adds_are_those_of_the_layers() -> None:
     """There once, and back once for the weights and once for the inputs of every layer but the first."""
-    assert workloads.multiply_adds(replace(SMALL, model="mlr")) == 2 * ALL * 60 * 10
-    assert workloads.multiply_adds(SMALL) == ALL * (2 * 60 * 20 + 3 * 20 * 10)
+    assert products.multiply_adds(replace(SMALL, model="mlr")) == 2 * ALL * 60 * 10
+    assert products.multiply_adds(SMALL) == ALL * (2 * 60 * 20 + 3 * 20 * 10)
     first, second, dense = 28 * 28 * 32 * 75, 10 * 10 * 64 * 800, 1600 * 512 + 512 * 10
     [row] = [row for row in ROWS if row.model == "two convolutions"]
-    assert workloads.multiply_adds(row) == row.batch * (2 * first + 3 * second + 3 * dense)
+    assert products.multiply_adds(row) == row.batch * (2 * first + 3 * second + 3 * dense)
 
 
 def test_exponents_are_fitted_on_logarithms() -> None:
     assert timing.exponent([1, 2, 4, 8], [3.0, 3 * 2**0.5, 6.0, 3 * 8**0.5]) == pytest.approx(0.5)
+
+
+def test_a_round_of_fedkin_is_a_round_of_the_bare_loop() -> None:
+    """From the same start on the same samples, so that the loss after three rounds is the same but for the shuffles."""
+    losses = [peer_rounds.loss(play(3, 1)[1]) for play in (peer_rounds.bare, peer_rounds.fedkin)]
+    before = peer_rounds.loss(list(peer_rounds.network().parameters()))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    assert losses[0] < 0.97 * before
+
+
+def test_frameworks_are_compared_by_their_least_round() -> None:
+    turns = {
+        "fedkin, one core": [{"seconds": [0.3, 0.2], "loss": 1.0}, {"seconds": [0.1, 0.4], "loss": 1.0}],
+        "pfl-research": [{"seconds": [0.9, 0.5], "loss": 1.0}, {"seconds": [0.8, 0.7], "loss": 2.0}],
+    }
+    found = peers.concluded(turns)
+    assert found["pfl-research"]["fedkin, one core"] == pytest.approx(5.0)
+    assert found["pfl-research"]["fedkin, one core, wanted"] == 4.0
+    assert "fedkin, two cores" not in found["pfl-research"]
+    assert "fedkin, one core" not in found["fedkin, one core"]
+
+
+def test_a_framework_that_is_not_there_is_named_with_what_to_install() -> None:
+    given = argparse.Namespace(python=sys.executable, pfllib=None)
+    absent = peers.Side("absent", "absent", 1, "no_such_module_at_all", "pip install it")
+    assert "pip install it" in (peers.missing(absent, given) or "")
+    [library] = [side for side in peers.SIDES if side.name == "PFLlib"]
+    assert "--pfllib" in (peers.missing(library, given) or "")
+    assert peers.missing(peers.Side("there", "there", 1, "json"), given) is None
