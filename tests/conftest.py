@@ -45,7 +45,7 @@ def ray_here() -> Iterator[Any]:
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed")
     ray = load_ray(alone=True)
-    ray.init(num_cpus=2, object_store_memory=200_000_000, **QUIET)
+    ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, **QUIET)
     with waiting_actors(ray):
         yield ray
     ray.shutdown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation_table import Mutation
 
 STORE, ROWS = "core/test_store.py", "runs/test_segments.py"
+SETUP, MARKS = "runs/test_setup.py", "engines/test_handing_over.py"
 SAMPLE, SITES = "runs/test_score_clients.py", "data/test_many_clients.py"
 
 SCALE = [
@@ -31,6 +32,14 @@ SCALE = [
         SAMPLE,
     ),
     Mutation("sample-unsaid", '"scored": said} if', '"scored": said} if False and', SAMPLE),
+    Mutation("chunk-measured-anew", 'chunk=experiment.chunk or then.get("chunk")', "chunk=experiment.chunk", SETUP),
+    Mutation("cadence-by-measured-chunk", "task, kinds, usual, tested", "task, kinds, chunk, tested", SETUP),
+    Mutation("marks-for-all", "isinstance(leaf, Mark) for leaf in leaves(found)", "True for _ in leaves(found)", MARKS),
+    Mutation("lent-memory-kept", "if not lent and torch.equal", "if torch.equal", "engines/test_crew.py"),
+    Mutation("short-batches-unseen", "if work.full[number] < last or", "if", "equivalence/test_engines_agree.py"),
+    Mutation("gradient-of-a-sum", "scale *= share(batch)", "scale *= 1.0", "engines/test_fused.py"),
+    Mutation("second-measurement-wins", "answer = remembered(file) or answer", "pass", "engines/test_measured.py"),
+    Mutation("times-of-all-clients", "seconds(work) / clients", "seconds(work)", "engines/test_measured.py"),
     Mutation("rounding-uncorrected", "(apart.sum(2) - rounding**2 / k) / k", "apart.sum(2) / k", SITES),
     Mutation("empty-site-unfilled", "numbers[empty] = np.broadcast_to", "numbers[:0] = np.broadcast_to", SITES),
 ]

@@ -52,8 +52,8 @@ def cadence(
 
     The last round is scored in any case. The cost is counted in work, not in time, so that the choice is the same on
     every machine. The unit is one scored sample: a trained sample costs three, and a step of a chunk has a fixed cost
-    that only small models feel (measured: about 2,000 for 610 parameters). `test_sizes` are those of the clients that
-    are scored.
+    that only small models feel (measured: about 2,000 for 610 parameters). `chunk` is how many clients train at once on
+    most machines, and `test_sizes` are those of the clients that are scored.
     """
     train, sizes = method.train, task.sizes.numpy()
     fixed = 1.2e6 / tree.size([task.model])[0]

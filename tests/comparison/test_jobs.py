@@ -232,22 +232,13 @@ def test_every_warning_is_said_once(capsys) -> None:
     assert capsys.readouterr().err.splitlines() == ["Client 3 has no samples.", "Client 4 has no samples."]
 
 
-@pytest.mark.parametrize(
-    ("model", "given", "number", "threads"),
-    [
-        ("dnn:1000", None, 1, 4),
-        ("dnn:1000", None, 3, 2),
-        ("dnn:1000", None, 9, 1),
-        ("dnn:1000", 3, 9, 3),
-        ("mlr", None, 1, 1),
-    ],
-)
+@pytest.mark.parametrize(("given", "number", "threads"), [(None, 1, 4), (None, 3, 2), (None, 9, 1), (3, 9, 3)])
 def test_threads_are_shared_among_jobs(
-    monkeypatch: pytest.MonkeyPatch, model: str, given: int | None, number: int, threads: int
+    monkeypatch: pytest.MonkeyPatch, given: int | None, number: int, threads: int
 ) -> None:
     monkeypatch.setattr(plans, "cores", lambda: 8)
-    monkeypatch.setattr(setup, "default_threads", lambda network: 1 if network.parameters < 50_000 else 4)
-    base = fk.Experiment(fk.methods.fedavg(), fk.Data("digits", clients=6), model, rounds=4, threads=given)
+    monkeypatch.setattr(setup, "default_threads", lambda: 4)
+    base = fk.Experiment(fk.methods.fedavg(), fk.Data("digits", clients=6), rounds=4, threads=given)
     [found] = settled([base], Loaded(), number)
     assert found.threads == threads
 

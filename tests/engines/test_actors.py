@@ -22,7 +22,6 @@ from fedkin import round as rounds
 from fedkin.core import tree
 from fedkin.engines import Ray
 from fedkin.engines.cluster.division import divided, shares
-from fedkin.errors import Unfinished
 from fedkin.select import Uniform
 from fedkin.train import FedMix, TwoStreams
 
@@ -33,23 +32,34 @@ calls: Counter[str] = Counter()  # of `begin` in this process, by `Fragile.once`
 
 @dataclass(frozen=True)
 class Fragile(TwoStreams):
-    """Two streams in which one actor, in the middle of its second round, waits to be killed, or says that there is no
-    memory left: once, or always."""
+    """Two streams in which one actor fails in the middle of its second round.
+
+    It waits to be killed, says that there is no memory left, or ends: so many times, or always.
+    """
 
     once: str = ""  # the folder that says that it has happened
     how: str = "killed"
+    times: int = 1
 
     def begin(self, sent: Any, mine: Any) -> Any:
         if self.once:
             calls[self.once] += 1
-            if self.how == "always":
-                raise MemoryError
-            if calls[self.once] == 5 and first_to_make(Path(self.once)):  # with three clients: the second of round 2
+            if self.fails():
                 if self.how == "memory":
                     raise MemoryError
+                if self.how == "ends":
+                    os._exit(1)
                 Path(self.once, "pid").write_text(str(os.getpid()))
                 time.sleep(WAIT)
         return super().begin(sent, mine)
+
+    def fails(self) -> bool:
+        """Whether it is to fail now. A process that is started again counts its calls from the beginning."""
+        folder, call = Path(self.once), calls[self.once]
+        if call == 5:  # with three clients: the second of round 2
+            return first_to_make(folder)
+        again = folder.exists() and (call == 1 or self.how == "memory")
+        return again and any(first_to_make(folder / str(number)) for number in range(1, self.times))
 
 
 def first_to_make(folder: Path) -> bool:
@@ -89,13 +99,12 @@ def test_an_actor_killed_in_the_middle_of_a_round_changes_nothing(
     federation, said, once = federate(SIZES), list[str](), tmp_path / "once"
     part = Fragile(eta=0.1, steps=2, batch=4)
     whole = played(start, federation, part, said)
-    assert len(said) == 1
-    assert said[0].startswith("Ray: 2 actors started in ")
+    said.clear()
     thread = Thread(target=kill_when_named, args=(once / "pid",))
     thread.start()
     found = played(start, federation, replace(part, once=str(once)), said)
     thread.join()
-    assert said[2:] == ["An actor with 3 clients ended; it is started again, its clients are as they were."]
+    assert said[0] == "An actor with 3 clients ended; it is started again, its clients are as they were."
     assert any(name.startswith("clients/personal") for name in whole)
     for name, value in whole.items():
         assert torch.equal(value, found[name]), name
@@ -116,23 +125,43 @@ def test_an_actor_killed_between_rounds_has_the_pool_again(ray_here: Any, federa
     torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
-def test_an_actor_short_of_memory_goes_on_with_half_its_chunk(
+def test_an_actor_short_of_memory_trains_half_as_many_clients_at_once(
     ray_here: Any, federate: Any, start: Any, tmp_path: Path
 ) -> None:
     federation, said = federate(SIZES), list[str]()
     part = Fragile(eta=0.1, steps=2, batch=4, how="memory")
-    whole = played(start, federation, part, said, chunk=2)
+    whole = played(start, federation, part, [], chunk=2)
     found = played(start, federation, replace(part, once=str(tmp_path / "once")), said, chunk=2)
-    half = "An actor with 3 clients ran out of memory, and goes on with a chunk of 1; it is started again, its clients"
-    assert said[2:] == [f"{half} are as they were."]
+    assert (tmp_path / "once").exists()
+    assert not said
     torch.testing.assert_close(found, whole)
 
 
-def test_an_actor_short_of_memory_again_ends_the_run_in_a_sentence(
+def test_an_actor_that_ends_twice_goes_on_with_half_its_chunk(
     ray_here: Any, federate: Any, start: Any, tmp_path: Path
 ) -> None:
-    part = Fragile(eta=0.1, steps=2, batch=4, how="always", once=str(tmp_path / "once"))
-    with pytest.raises(Unfinished, match=r"^An actor ran out of memory again, even with a chunk of 1; the run is"):
+    federation, said = federate(SIZES), list[str]()
+    part = Fragile(eta=0.1, steps=2, batch=4, how="ends", times=2)
+    whole = played(start, federation, part, [], chunk=2)
+    found = played(start, federation, replace(part, once=str(tmp_path / "once")), said, chunk=2)
+    as_before = "it is started again, its clients are as they were."
+    assert said[0] == f"An actor with 3 clients ended; {as_before}"
+    assert said[1] == f"An actor with 3 clients ended, and goes on with a chunk of 1; {as_before}"
+    torch.testing.assert_close(found, whole)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ("memory", "There is not enough memory to train 1 clients at once; choose a smaller --chunk or model."),
+        ("ends", "An actor ended again, even with a chunk of 1; what was saved can be gone on with by --resume, where"),
+    ],
+)
+def test_an_actor_that_always_fails_ends_the_run_in_a_sentence(
+    ray_here: Any, federate: Any, start: Any, tmp_path: Path, how: str, sentence: str
+) -> None:
+    part = Fragile(eta=0.1, steps=2, batch=4, how=how, times=100, once=str(tmp_path / "once"))
+    with pytest.raises(fk.BadInput, match=f"^{sentence}"):
         played(start, federate(SIZES), part, [], chunk=2)
 
 

@@ -29,6 +29,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers are asked from the second round on, however short the rounds are."""
     monkeypatch.setattr(team, "PATIENCE", 0.0)
     monkeypatch.setattr(team, "WORTH", 0.0)
+    monkeypatch.setattr(team, "AGAIN", 1)
 
 
 @pytest.fixture
@@ -93,6 +94,39 @@ def test_what_a_helper_gave_is_not_overwritten_by_its_next_job(engines: Any) -> 
     helped.team.most = 2  # so that a helper has several jobs in a round
     assert same(rounds(alone, part), rounds(helped, part))
     assert helped.team.crew is not None
+
+
+def test_replies_of_one_helper_alone_are_not_overwritten_by_its_next_job(engines: Any) -> None:
+    part = fk.train.SGD(steps=3, batch=8)
+    helped = engines(module=build("dnn:9", (17,), 5, 0), shape=(17,), part=part, cores=2)
+    rounds(helped, part, 2)
+    asked = helped.team.divided(helped.batching.steps(part, torch.arange(7)), torch.arange(7), True)
+    shares = helped.team.taken(asked)
+    theirs = torch.cat(shares[1]).sort().values  # what the helper trains
+    sent = Sent(torch.arange(7), shared={"model": helped.network.model})
+    first = helped.train(part, sent, torch.arange(7), 3, uploads=theirs)
+    before = tree.mapped(torch.clone, first.upload["model"])
+    helped.train(part, sent, torch.arange(7), 4, uploads=theirs)
+    assert torch.equal(first.ids, theirs)
+    assert all(torch.equal(value, first.upload["model"][name]) for name, value in before.items())
+
+
+def test_helpers_that_make_rounds_slower_are_left_out_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where other work leaves no core free."""
+    for name, value in {"PATIENCE": 0.3, "WORTH": 0.002, "AGAIN": 3}.items():
+        monkeypatch.setattr(team, name, value)
+    one = team.Team(None, 10, 2, 0, True)  # type: ignore[arg-type]
+    assert not one.helps(100), "nothing is known yet"
+    one.seconds, one.paces = 1.0, {"alone": 1e-3}
+    assert one.helps(100)
+    one.paces["helpers"] = 0.6e-3
+    assert one.helps(100)
+    one.paces["helpers"] = 2e-3
+    assert [one.helps(100) for _ in range(3)] == [False, False, True]
+    one.costs = torch.ones(5, dtype=torch.int64).numpy()
+    one.timed("helpers", team.perf_counter() - 2.0, [[torch.arange(5)]])
+    assert one.paces["helpers"] == pytest.approx(0.4, rel=0.1), "only the new try counts"
+    assert [one.helps(100) for _ in range(2)] == [False, False]
 
 
 def test_a_killed_helper_is_done_without(engines: Any) -> None:

@@ -211,7 +211,7 @@ class RunOptions(PlayOptions, DataOptions):
     class_weights: Annotated[
         str | None, option("balanced: in training all classes of a client count the same. [none]")
     ] = None
-    threads: Annotated[int | None, option("CPU threads. [1 for small models, else the machine's]")] = None
+    threads: Annotated[int | None, option("Cores that train clients, to the same bits. [the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
     memory: Annotated[
         str | None,

@@ -140,7 +140,7 @@ def list_presets() -> None:
 
 def duration(spent: float) -> str:
     """A time in the unit that people would use."""
-    for unit, length in (("days", 86_400), ("hours", 3_600), ("min", 60)):
+    for unit, length in (("years", 31_557_600), ("days", 86_400), ("hours", 3_600), ("min", 60)):
         if spent >= 1.5 * length:
             return f"{spent / length:,.0f} {unit}"
     return f"{spent:.0f} s"

@@ -90,7 +90,7 @@ class TuneOptions(DataOptions):
     class_weights: Annotated[
         str | None, option("balanced: in training all classes of a client count the same. [none]")
     ] = None
-    threads: Annotated[int | None, option("CPU threads of a trial. [1 for small models, else its share]")] = None
+    threads: Annotated[int | None, option("Cores of a trial. [its share of the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None
     device: Annotated[str | None, option("cpu or cuda. [cpu]")] = None
     settings: Annotated[

@@ -35,8 +35,7 @@ class Pass:
     y: Tensor  # (K, m, width) their targets
     count: np.ndarray  # (K, m) how many of these rows are real
     full: list[int]  # (K,) how many of the first clients have only real rows in this batch
-    dropout: list[np.ndarray]  # random streams, (m,) uint64; one, or one for each batch of a step
-    picks: np.ndarray  # random streams, (m,) uint64
+    round: int
 
 
 @dataclass(frozen=True)
@@ -148,8 +147,7 @@ class Batching:
             picked(self.y, rows),
             plan.count.T,
             np.where(short.any(1), short.argmax(1), short.shape[1]).tolist(),
-            self.streams(part, "dropout", round, who),
-            rng.keys(self.seed, "picks", round, self.numbers[who]),
+            round,
         )
 
     def streams(self, part: Train, purpose: str, round: int, who: np.ndarray) -> list[np.ndarray]:
@@ -162,16 +160,22 @@ class Batching:
     def batch(self, work: Pass, number: int, live: slice, network: Network, part: Train) -> Batch:
         """Return batch `number` of the clients in `live`, stacked, with what `part` picks and the dropout masks."""
         result = self.samples(work, number, live)
-        if part.picks is None and not network.masks:
-            return result
         if part.picks is not None:
             assert self.pool is not None
-            draw = rng.uniform(work.picks[live], number, 1)[:, 0]
-            rows = self.pool.picked(self.numbers[work.ids[live].numpy()], draw, part.picks_own)
-            at = torch.from_numpy(rows).to(self.device)
+            at = self.picks(work, number, live, part.picks_own).to(self.device)
             result |= {f"picked {name}": value[at] for name, value in self.pool.message[part.picks].items()}
-        nth, stream = divmod(number, len(work.dropout))
-        return result | self.masks(work.dropout[stream][live], nth, work.rows.shape[2], network)
+        if network.masks:
+            streams = self.streams(part, "dropout", work.round, work.ids[live].numpy())
+            nth, stream = divmod(number, len(streams))
+            result |= self.masks(streams[stream], nth, work.rows.shape[2], network)
+        return result
+
+    def picks(self, work: Pass, number: int, live: slice, own: bool) -> Tensor:
+        """Return the rows of the pool that the clients in `live` pick for batch `number`."""  # (m,)
+        assert self.pool is not None
+        clients = self.numbers[work.ids[live].numpy()]
+        draw = rng.uniform(rng.keys(self.seed, "picks", work.round, clients), number, 1)[:, 0]
+        return torch.from_numpy(self.pool.picked(clients, draw, own))
 
     def samples(self, work: Pass, number: int, live: slice) -> Batch:
         """Return the samples of batch `number`, stacked.

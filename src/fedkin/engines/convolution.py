@@ -1,6 +1,6 @@
 """Convolutions and pools of many clients, each with its own weights, forwards and backwards without autograd.
 
-There are two ways, and `way` says which one is faster for a network (measured: docs/speed.md). `Unfolded` makes one
+There are two ways, and which one is faster for a network is measured (engines/rehearsal.py). `Unfolded` makes one
 batched product of each convolution of all clients. `Looped` lets oneDNN convolve for one client after another.
 """
 
@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-FEW = 16  # channels up to which a convolution is faster as a batched product
 LAST = torch.channels_last
 
 
@@ -62,14 +61,6 @@ class Way(Protocol):
     def pool_back(self, layer: nn.MaxPool2d, d: Tensor, saved: Any) -> Tensor:
         """Return the gradient by the inputs of a pool."""
         ...
-
-
-def way(layers: list[nn.Module]) -> Way | None:
-    """Return the faster way for a network of these layers; None if it has no images."""
-    if not any(isinstance(layer, nn.Conv2d | nn.MaxPool2d) for layer in layers):
-        return None
-    few = all(layer.out_channels <= FEW for layer in layers if isinstance(layer, nn.Conv2d))
-    return Unfolded() if few else Looped()
 
 
 @dataclass(frozen=True)
@@ -162,6 +153,9 @@ class Looped:
 
     def pool_back(self, layer: nn.MaxPool2d, d: Tensor, saved: Any) -> Tensor:
         return pooled_back(layer, d, *saved)
+
+
+WAYS: dict[str, Way] = {"unfolded": Unfolded(), "looped": Looped()}
 
 
 def joined(parts: list[Tensor]) -> Tensor:

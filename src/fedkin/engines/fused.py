@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fedkin.core.tree import Batch, Model
-from fedkin.engines.convolution import Product, Way, way
+from fedkin.engines.convolution import WAYS, Product, Way
 from fedkin.engines.layers import KeyedDropout, Layers
 
 MASK = "mask of "  # batch[MASK + name] multiplies the input of the dropout layer `name`
@@ -46,11 +46,12 @@ def supported(layer: nn.Module) -> bool:
 
 
 class Fused:
-    """The gradients of a sequence of layers that `fits`."""
+    """The gradients of a sequence of layers that `fits`. `way` names how its images are convolved, if it has any."""
 
-    def __init__(self, layers: Layers):
+    def __init__(self, layers: Layers, way: str = "looped"):
         self.layers = layers
-        self.way = way([layer for _, layer in layers])
+        images = any(isinstance(layer, nn.Conv2d | nn.MaxPool2d) for _, layer in layers)
+        self.way = WAYS[way] if images else None
         kinds = (nn.Linear, nn.Conv2d)
         self.first = next(i for i, (_, layer) in enumerate(layers) if isinstance(layer, kinds))  # with parameters
         last = layers[-1][1]
@@ -58,16 +59,17 @@ class Fused:
 
     def add_grad(self, into: Model, keep: float, scale: float, model: Model, batch: Batch) -> None:
         """into <- keep * into + scale * grad(model), in place, for stacked models. `into` may be the model itself."""
+        scale *= share(batch)
         for name, found in self.gradients(model, batch):
             add(into[name], keep, scale, found)
 
     def grad(self, model: Model, batch: Batch) -> Model:
         """The gradient of each client's loss, stacked."""
-        found = dict(self.gradients(model, batch))
-        return {name: whole(found[name], value) for name, value in model.items()}
+        found, of_sum = dict(self.gradients(model, batch)), share(batch)
+        return {name: whole(found[name], value) * of_sum for name, value in model.items()}
 
     def gradients(self, model: Model, batch: Batch) -> Iterator[tuple[str, Gradient]]:
-        """The gradient of each parameter, from the last layer to the first.
+        """The gradient of each parameter before it is multiplied by `share`, from the last layer to the first.
 
         A parameter is not read again after its gradient was yielded, so the caller may change it before it asks for the
         next one.
@@ -145,10 +147,15 @@ def linear_passed(name: str, model: Model, x: Tensor, narrow: bool) -> tuple[Ten
     return out, back
 
 
-def logits_gradient(logits: Tensor, batch: Batch, narrow: bool) -> Tensor:
-    """The gradient of each client's loss by its outputs: (softmax - one-hot) / B, or 2 (output - y) / B for numbers.
+def share(batch: Batch) -> float:
+    """The factor of every gradient: 1 / B, or 1 where samples have weights, which `logits_gradient` has applied."""
+    return 1.0 if "weight" in batch else 1.0 / batch["y"].shape[1]
 
-    Where batches have weights these take the place of 1 / B. With `narrow` the outputs are (m, classes, B).
+
+def logits_gradient(logits: Tensor, batch: Batch, narrow: bool) -> Tensor:
+    """The gradient of each client's summed loss by its outputs: softmax - one-hot, or 2 (output - y) for numbers.
+
+    Where samples have weights it is that of their weighted mean. With `narrow` the outputs are (m, classes, B).
     """
     classes, y = (1, batch["y"][:, None]) if narrow else (2, batch["y"][..., None])
     if y.is_floating_point():
@@ -157,6 +164,6 @@ def logits_gradient(logits: Tensor, batch: Batch, narrow: bool) -> Tensor:
         d = logits.softmax(1) if narrow else logits.log_softmax(2).exp_()
         d.scatter_add_(classes, y, d.new_full((), -1.0).expand(y.shape))
     if "weight" not in batch:
-        return d.div_(batch["y"].shape[1])
-    share = batch["weight"] / batch["weight"].sum(1, keepdim=True)
-    return d.mul_(share[:, None] if narrow else share[..., None])
+        return d
+    weight = batch["weight"] / batch["weight"].sum(1, keepdim=True)
+    return d.mul_(weight[:, None] if narrow else weight[..., None])

@@ -53,6 +53,7 @@ class Network:
         self.dropouts = {
             name: layer.p for name, layer in self.module.named_modules() if isinstance(layer, KeyedDropout)
         }
+        self.sample, self.batch = sample, batch
         self.masks, self.footprint, self.outputs = self._try_out(sample, batch, classes)
         self.layers = layers.supported_layers(self.module, set(self.model))
         self.fused = Fused(self.layers) if self.layers is not None and fits(self.layers, sample) else None
@@ -167,7 +168,6 @@ class StackedObjective:
             found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)  # unused parameter: zero
         return dict(zip(leaves, found, strict=True))
 
-    @torch.no_grad()
     def add_grad(self, into: Model, keep: float, scale: float, stacked: Model, batch: Batch) -> None:
         """into <- keep * into + scale * grad(stacked), in place. `into` may be the model itself."""
         if self.network.fused is not None:

@@ -20,7 +20,7 @@ from fedkin.data.federation import Federation, Index
 from fedkin.engines.batching import Batching, Pass
 from fedkin.engines.engine import Score, Split
 from fedkin.engines.network import Network, StackedObjective
-from fedkin.engines.replies import gathered, held
+from fedkin.engines.replies import Gathering, held, mask_of
 from fedkin.engines.scoring import Scoring
 from fedkin.engines.team import Team, Tick, repeatable
 from fedkin.messages import Batch, Message, Model, Reply, Sent, Task, Tell, nobody
@@ -50,6 +50,7 @@ class Simulation:
         self.batching = Batching(federation, dtype, self.device, seed, balanced)
         made = module if isinstance(module, Network) else network_of(federation, module, train, dtype, self.device)
         self.network: Network = made
+        self.rehearse(made)
         self.tell: Tell = nobody
         samples, scale = (self.batching.x, self.batching.y), federation.target_scale
         self.scoring = Scoring(self.network, *samples, scale, lambda *far: self.tell(*far))
@@ -58,11 +59,20 @@ class Simulation:
         private = train.slots(self.network.model, own)
         self.slots = slots_for(private, federation.n, budget, scratch)
         size = tree.size([self.network.model])[1] + tree.size(private.values())[1]
-        cores = cores if self.device.type == "cpu" else 1
+        cores = min(cores, federation.n) if self.device.type == "cpu" else 1
         self.team = Team(self, self.chunk, cores, size, self.divisible and repeatable())
         self.splits: tuple[Split, ...] = ("train", "test")
         self.splits += ("validation",) if federation.validation is not None else ()
         self.has_common_test, self.irrelevant = federation.common is not None, federation.irrelevant
+
+    @staticmethod
+    def rehearse(network: Network) -> None:
+        """Choose how this network is trained, where there are several ways."""
+
+    @staticmethod
+    def usual_chunk(network: Network) -> int:
+        """Return how many clients with this network train at once on most machines."""
+        return 1
 
     @staticmethod
     def default_chunk(network: Network) -> int:
@@ -91,7 +101,7 @@ class Simulation:
         keep: bool = True,
     ) -> Reply:
         uploads = ids if uploads is None else uploads
-        replies, broken, trained = [], [], 0
+        replies, broken, trained = Gathering(ids[mask_of(ids, uploads)].sort().values), [], 0
 
         def tick(share: float) -> None:
             """Tell how far the clients are, of whom this share of those in training is done."""
@@ -103,15 +113,20 @@ class Simulation:
             in_training = sum(len(chunk) for share in shares for chunk in share)
             for chosen, mine, after, upload in self.team.trained(part, sent, shares, round, tick):
                 if keep and after:
-                    good = torch.stack([tree.finite(model) for model in after.values()]).all(0).cpu()
-                    self.slots.write(chosen[good], tree.each(lambda model, good=good: tree.rows(model, good), after))
-                    broken += chosen[~good].tolist()
-                wanted = torch.isin(chosen, uploads)
+                    broken += self.kept(chosen, after)
+                wanted = mask_of(chosen, uploads)
                 if wanted.any():
                     report = self.report(part, sent, mine, chosen, round, reports)
-                    replies.append(Reply(chosen, upload, report).only(wanted))
+                    replies.take(Reply(chosen, upload, report).only(wanted), lent=len(shares) > 1)
             trained += in_training
-        return replace(gathered(replies), broken=tuple(sorted(broken)))
+        return replace(replies.whole(), broken=tuple(sorted(broken)))
+
+    def kept(self, ids: Tensor, after: Message) -> list[int]:
+        """Let clients keep what is finite, and return the others."""
+        good = torch.stack([tree.finite(model) for model in after.values()]).all(0).cpu()
+        finite = after if good.all() else tree.each(lambda model: tree.rows(model, good), after)  # no copy of all
+        self.slots.write(ids[good], finite)
+        return ids[~good].tolist()
 
     def train_together(
         self,
@@ -149,7 +164,7 @@ class Simulation:
             "rate": torch.full((len(ids),), part.rate(round), dtype=torch.float64),
         }
         if "loss" in reports:
-            got = torch.isin(ids, sent.ids)
+            got = mask_of(ids, sent.ids)
             score = self.score(held(self.message(sent, ids[got]), got, mine, len(ids)), ids, "train")
             report["loss"] = score.loss / score.count
         return report
@@ -163,7 +178,7 @@ class Simulation:
         self, part: Train, sent: Sent, chunk: Tensor, mine: Message, round: int, tick: Tick
     ) -> tuple[Message, Message]:
         """Return the private slots and the uploads of these clients after training, stacked."""
-        got = torch.isin(chunk, sent.ids)
+        got = mask_of(chunk, sent.ids)
         work = self.batching.planned(part, round, chunk)
         return self.local_pass(part, self.message(sent, chunk[got]), got, mine, work, round, tick)
 
@@ -184,7 +199,7 @@ class Simulation:
             return self.slots.read_one(ids, "model")
         found = []
         for chosen in self.batching.chunks(part, ids, self.chunk):
-            got = torch.isin(chosen, sent.ids)
+            got = mask_of(chosen, sent.ids)
             batch = self.batching.samples(self.batching.planned(part, round, chosen), 0, slice(None))
             mine = self.slots.read(chosen)
             found.append((chosen, self.chunk_personal(part, self.message(sent, chosen[got]), got, mine, batch)))

@@ -6,7 +6,7 @@ rows: a finished client is set aside, and nothing is computed for it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.batching import Pass
 from fedkin.engines.network import Network
+from fedkin.engines.rehearsal import best_chunk, choose_way
 from fedkin.engines.simulation import Simulation
 from fedkin.engines.team import Tick
 from fedkin.messages import Work
@@ -31,16 +32,26 @@ Step = Callable[[Message, list[Batch]], Message]  # the carry of a chunk and its
 class Stacked(Simulation):
     """Trains a whole chunk of clients with each tensor operation."""
 
+    rehearse = staticmethod(choose_way)
+
     @staticmethod
     def default_chunk(network: Network) -> int:
-        """Return how many clients' weights fit into the cache; large convolutions run best one client at a time.
+        """Return with how many clients at once training is fastest; a chunk changes speed and last digits only.
 
-        The numbers were measured on a CPU (benchmarks/speed.py); a chunk changes speed and last digits only.
+        For networks that are trained without autograd it is measured, once for a machine; for others it is a rule that
+        was found on one.
         """
-        if next(iter(network.model.values())).device.type == "cuda":
+        if network.fused is None or network.sample.device.type == "cuda":
+            return Stacked.usual_chunk(network)
+        choose_way(network)
+        return best_chunk(network)
+
+    @staticmethod
+    def usual_chunk(network: Network) -> int:
+        """Return how many clients train at once on most machines."""
+        if network.sample.device.type == "cuda":
             return 64
-        convolves = any(value.dim() == 4 for value in network.model.values())
-        if convolves:
+        if any(value.dim() == 4 for value in network.model.values()):
             return 10 if network.parameters < 30_000 else 5 if network.parameters < 200_000 else 1
         most, numbers = (200, 2_000_000) if network.fused is not None else (100, 200_000)
         return max(10, min(most, numbers // network.parameters))
@@ -49,6 +60,7 @@ class Stacked(Simulation):
     def divisible(self) -> bool:
         return self.network.fused is not None
 
+    @torch.no_grad()
     def local_pass(
         self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int, tick: Tick
     ) -> tuple[Message, Message]:
@@ -135,7 +147,7 @@ def grouped(f: Callable[..., Any], sent: Message, got: Tensor, *rest: Any) -> An
     A client of the mask `got` gets its row of `sent`, any other client gets None. `rest` has rows for all clients.
     """
     if got.all():
-        return vmap(f)(sent, *rest)
+        return f(sent, *rest) if hands_over(f, sent, *rest) else vmap(f)(sent, *rest)
     alone = vmap(lambda *own: f(None, *own))
     if not got.any():
         return alone(*rest)
@@ -143,6 +155,37 @@ def grouped(f: Callable[..., Any], sent: Message, got: Tensor, *rest: Any) -> An
     without = alone(*tree_map(lambda value: value[~got], rest))
     order = torch.cat([got.nonzero(), (~got).nonzero()]).reshape(-1).argsort()
     return tree_map(lambda a, b: torch.cat([a, b])[order], with_sent, without)
+
+
+def hands_over(f: Callable[..., Any], *given: Any) -> bool:
+    """Whether `f` only hands over what it is given, so that it does the same to stacked tensors as to one client's.
+
+    It is given marks instead of tensors. Whatever computes with a mark fails, and whatever makes something new returns
+    a leaf that is no mark. vmap would cost more than a step of a small network.
+    """
+    try:
+        found = f(*(marked(value) for value in given))
+    except Exception:
+        return False
+    return all(isinstance(leaf, Mark) for leaf in leaves(found))
+
+
+class Mark:
+    """Stands for a tensor that is handed over."""
+
+
+def marked(value: Any) -> Any:
+    """The same nested dictionaries with a mark in place of each tensor."""
+    return {key: marked(inner) for key, inner in value.items()} if isinstance(value, dict) else Mark()
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield what lies in nested dictionaries and tuples."""
+    if isinstance(value, dict | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from leaves(inner)
+    else:
+        yield value
 
 
 def segments(steps: list[int]) -> list[tuple[int, int, int]]:

@@ -24,13 +24,16 @@ from fedkin.parts import Train
 
 PATIENCE = 0.3  # seconds of training after which a crew is hired
 WORTH = 0.002  # seconds of training for which a hired crew is asked
+AGAIN = 50  # rounds after which a crew that made rounds slower is asked again
+LATELY = 0.3  # how much the last round counts in a pace
 HELD = 2**28  # bytes of slots and uploads that are on their way between processes at once
 
 Tick = Callable[[float], None]
 Chunk = Tensor  # (m,) clients
 Share = list[Chunk]  # what one core trains, chunk after chunk
 Trained = tuple[Tensor, Message, Message, Message]
-# clients, what they held, what they hold now (in a helper's memory, until its next job), what they upload
+# clients, what they held, what they hold now, what they upload; where there are several shares the last two may lie in
+# a helper's memory, until its next job
 
 
 class Trainer(Protocol):
@@ -54,8 +57,11 @@ class Team:
         self.most = max(1, HELD // max(1, client_bytes))  # clients on their way at once
         self.crew: Crew | None = None
         self.part: Train | None = None  # the part that the crew knows
-        self.seconds, self.steps = 0.0, 0.0  # of training in this process alone
-        self.costs: dict[int, int] = {}  # steps of each client of the round
+        self.seconds = 0.0  # of training in this process alone
+        self.paces: dict[str, float] = {}  # seconds of a client's step lately: "alone", and with "helpers"
+        self.slow = 0  # rounds since the crew made rounds slower
+        self.helping = False  # whether the crew is asked in this round
+        self.costs = np.zeros(0, dtype=np.int64)  # steps of each client of the round
 
     def divided(self, steps: np.ndarray, ids: Tensor, even: bool) -> list[Chunk]:
         """Return the clients in chunks, those with the most steps first.
@@ -63,21 +69,35 @@ class Team:
         Where not all batches are `even`, a chunk pads its batches to the longest of them, so that a client's last
         digits depend on its chunk: then chunks are those of one core.
         """
-        self.costs = dict(zip(ids.tolist(), steps.tolist(), strict=True))
+        self.costs = np.zeros(int(ids.max()) + 1 if len(ids) else 0, dtype=np.int64)
+        self.costs[ids.numpy()] = steps
         order = ids[torch.from_numpy(np.argsort(-steps, kind="stable"))]
-        size = self.chunk
-        if even and self.divisible and self.helps(int(steps.sum())):
+        size, self.helping = self.chunk, self.helps(int(steps.sum()))
+        if even and self.divisible and self.helping:
             waves = -(-len(ids) // (self.cores * self.chunk))
             size = -(-len(ids) // (self.cores * waves))
         return list(order.split(size)) if len(order) else []
 
     def helps(self, steps: int) -> bool:
-        """Whether a crew is worth its while for so many steps of clients."""
-        return self.cores > 1 and self.seconds >= PATIENCE and self.pace * steps >= WORTH
+        """Whether a crew is worth its while in a round of so many steps of clients.
+
+        Where other work leaves no core free it may be slower than this process alone; it is asked again after a while.
+        """
+        alone = self.paces.get("alone", 0.0)
+        if self.cores == 1 or self.seconds < PATIENCE or alone * steps < WORTH:
+            return False
+        if self.paces.get("helpers", 0.0) <= alone:
+            return True
+        self.slow += 1
+        if self.slow < AGAIN:
+            return False
+        self.slow = 0
+        del self.paces["helpers"]  # only the next try counts
+        return True
 
     def taken(self, left: list[Chunk]) -> list[Share]:
         """Take the next chunks from those that are left: one for this process, or a share for every core."""
-        if len(left) == 1 or not self.helps(sum(self.cost(chunk) for chunk in left)):
+        if len(left) == 1 or not self.helping:
             return [[left.pop(0)]]
         shares: list[Share] = [[] for _ in range(self.cores)]
         loads, clients = [0] * self.cores, 0
@@ -88,26 +108,29 @@ class Team:
             clients += len(shares[least][-1])
         return [share for share in shares if share]
 
-    @property
-    def pace(self) -> float:
-        """The seconds that one step of one client took in this process alone."""
-        return self.seconds / self.steps if self.steps else 0.0
+    def timed(self, who: str, start: float, shares: list[Share]) -> None:
+        """Note how long these shares took since `start`."""
+        steps = sum(self.cost(chunk) for share in shares for chunk in share)
+        pace = (perf_counter() - start) / max(1, steps)
+        self.paces[who] = pace + (1 - LATELY) * (self.paces.get(who, pace) - pace)
 
     def cost(self, chunk: Chunk) -> int:
         """How many steps the clients of a chunk take together."""
-        return sum(self.costs[client] for client in chunk.tolist())
+        return int(self.costs[chunk.numpy()].sum())
 
     def trained(self, part: Train, sent: Sent, shares: list[Share], round: int, tick: Tick) -> Iterator[Trained]:
         """Train these shares, the first in this process and the others by the crew, and yield what came out."""
-        if len(shares) > 1 and self.hired(part):
+        helpers = len(shares) > 1 and self.hired(part)
+        start = perf_counter()
+        if helpers:
             yield from self.side_by_side(part, sent, shares, round, tick)
-            return
-        for share in shares:
+        for share in [] if helpers else shares:
             yield from self.alone(part, sent, share, round, tick)
+        self.timed("helpers" if helpers else "alone", start, shares)
+        self.seconds += 0.0 if helpers else perf_counter() - start
 
     def alone(self, part: Train, sent: Sent, share: Share, round: int, tick: Tick) -> Iterator[Trained]:
         """Train a share in this process; where memory is short, once more with chunks of half the size."""
-        start = perf_counter()
         for chunk in share:
             mine = self.trainer.slots.read(chunk)
             try:
@@ -117,8 +140,6 @@ class Team:
                 if not short_of_memory(error):
                     raise
                 yield from self.halved(part, sent, chunk, round, tick)
-        self.seconds += perf_counter() - start
-        self.steps += sum(self.cost(chunk) for chunk in share)
 
     def halved(self, part: Train, sent: Sent, chunk: Chunk, round: int, tick: Tick) -> Iterator[Trained]:
         """Train the clients of a chunk that did not fit into memory in two halves, and all later ones likewise."""
@@ -181,8 +202,7 @@ class Team:
             except Lost:
                 lost.append(share)
                 continue
-            copies = tree.each(lambda model: tree.mapped(torch.clone, model), found.get("upload", {}))
-            yield torch.cat(share), mine, found.get("after", {}), copies
+            yield torch.cat(share), mine, found.get("after", {}), found.get("upload", {})
         if lost:
             self.close()
             self.cores, self.chunk = 1, max(1, self.chunk // 2)

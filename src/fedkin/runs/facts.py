@@ -10,6 +10,8 @@ from typing import Any
 
 from fedkin.core import tree
 from fedkin.data.federation import Federation
+from fedkin.engines.convolution import WAYS
+from fedkin.engines.network import Network
 from fedkin.parts import Method
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.setup import Setup
@@ -35,11 +37,18 @@ def resolved(federation: Federation, setup: Setup, method: Method) -> dict[str, 
         "pools": method.train.pools,
         "chunk": setup.chunk,
         "threads": setup.threads,
+        **convolved(setup.network),
         "parameters": tree.size([setup.task.model])[0],
         "source": federation.source,
         "fingerprint": fingerprint(federation),
         "versions": versions(),
     }
+
+
+def convolved(network: Network) -> dict[str, str]:
+    """Return in which way images are convolved, where that was chosen."""
+    found = [name for name, way in WAYS.items() if network.fused is not None and network.fused.way == way]
+    return {"convolutions": found[0]} if found else {}
 
 
 def scored_words(resolved: Mapping[str, Any]) -> str:

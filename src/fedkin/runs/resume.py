@@ -21,7 +21,7 @@ def stored_experiment(folder: RunFolder) -> dict[str, Any]:
 
 
 def as_begun(experiment: Experiment, then: Mapping[str, Any]) -> Experiment:
-    """Return the experiment with the cadence and the threads of `then`, where it does not say others.
+    """Return the experiment with the cadence, the threads and the chunk of `then`, where it does not say others.
 
     `then` is what a run recorded as resolved, or an experiment of a stored plan.
     """
@@ -29,6 +29,7 @@ def as_begun(experiment: Experiment, then: Mapping[str, Any]) -> Experiment:
         experiment,
         evaluate_every=experiment.evaluate_every or then.get("evaluate_every"),
         threads=experiment.threads or then.get("threads"),
+        chunk=experiment.chunk or then.get("chunk"),
     )
 
 
@@ -48,7 +49,9 @@ def check(folder: RunFolder, experiment: Experiment, about: dict[str, Any], warn
     same = then.get("fingerprint") == now["fingerprint"]
     require(same, f"The data are not those that the run in {path} began with; bring them back, or start it anew.")
     parts = [(name, then.get("versions", {}).get(name), new) for name, new in now["versions"].items()]
-    parts += [(name, then[name], now[name]) for name in ("threads", "chunk") if name in then]
+    parts += [
+        (name, then[name], now[name]) for name in ("threads", "chunk", "convolutions") if name in then and name in now
+    ]
     for what, before, after in parts:
         if before != after:
             warn(f"This run was begun with {what} {before} and goes on with {after}; its last digits may differ.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from fedkin import evaluate, metrics, models
 from fedkin.core import tree
 from fedkin.data.federation import Federation
 from fedkin.engines import ENGINES, Engine
-from fedkin.engines.cluster.connection import check_cluster, connected, waiting_actors
+from fedkin.engines.cluster.connection import check_cluster, kept
 from fedkin.engines.cluster.division import check_actors
 from fedkin.engines.network import Network
 from fedkin.engines.simulation import network_of, task_of
@@ -57,11 +57,12 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     task = task_of(federation, network, experiment.rounds, experiment.seed)
     if method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)
-    chunk = experiment.chunk or ENGINES[experiment.engine].default_chunk(network)
-    threads = experiment.threads or default_threads(network)
+    engine = ENGINES[experiment.engine]
+    chunk, usual = (experiment.chunk or choice(network) for choice in (engine.default_chunk, engine.usual_chunk))
+    threads = experiment.threads or default_threads()
     sample = evaluate.sampled(experiment.seed, federation.n, experiment.score_clients)
     tested = federation.test.sizes if sample is None else federation.test.sizes[sample]
-    every = experiment.evaluate_every or evaluate.cadence(method, task, kinds, chunk, tested, federation.common)
+    every = experiment.evaluate_every or evaluate.cadence(method, task, kinds, usual, tested, federation.common)
     private = method.train.slots(network.model, method.collaborate.gives.own_model)
     size = tree.size(private.values())[1]
     held = memory.budget(experiment.memory, min(chunk, federation.n), size)
@@ -126,11 +127,7 @@ def engine_of(
 @contextmanager
 def actors_for(experiments: Sequence[Experiment]) -> Iterator[None]:
     """Let the actors of these experiments, where they have any, wait for the next one until the block ends."""
-    first = next((one for one in experiments if one.engine == "ray"), None)
-    if first is None:
-        yield
-        return
-    with connected(first.ray_address, first.actors) as ray, waiting_actors(ray):
+    with kept() if any(one.engine == "ray" for one in experiments) else nullcontext():
         yield
 
 
@@ -140,12 +137,12 @@ def on_this_machine(experiment: Experiment) -> Experiment:
     return here if experiment.engine == "ray" else experiment
 
 
-def default_threads(network: Network) -> int:
-    """Return one core for small models, whose rounds are over too soon to share them, and up to four for others.
+def default_threads() -> int:
+    """Return how many cores a run takes: as many as torch would, which is the machine's cores or OMP_NUM_THREADS.
 
-    Of these it takes as many as torch would use: the machine's cores, or OMP_NUM_THREADS.
+    Rounds that are over too soon to be shared are trained by one core all the same (engines/team.py).
     """
-    return 1 if network.parameters < 50_000 else min(4, torch.get_num_threads())
+    return torch.get_num_threads()
 
 
 def cores() -> int:

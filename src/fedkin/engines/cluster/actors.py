@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedkin.core.tree import Message
 from fedkin.engines.cluster import tensors
 from fedkin.engines.cluster.connection import idle_actors
+from fedkin.engines.cluster.failures import RESUME, raise_unless_mended, short_of_memory
 from fedkin.engines.cluster.worker import Worker
-from fedkin.errors import BadInput, Unfinished
+from fedkin.errors import BadInput, Unfinished, require
 
 START = 120.0  # seconds that an actor has to begin
 
@@ -40,7 +40,7 @@ class Member:
     federation: Any
     chunk: int
     actor: Any = None
-    begun: Any = None  # the id of its process, when it has built its engine
+    begun: list[Any] = field(default_factory=list)  # of what it does first: it says the id of its process
     pid: int = 0
     smaller: bool = False  # whether its chunk was halved
     changes: list[Any] = field(default_factory=list)
@@ -65,15 +65,25 @@ class Actors:
         self.made = made  # the network and the train part, in Ray's memory
         self.idle, self.gpus = idle_actors(ray), gpus
         self.pool: tuple[Any, ...] = ()
+        self.started = 0  # actors that did not wait for a run already
+        try:
+            self.begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self) -> None:
+        """Start all actors, side by side."""
         for member in self.members:
             self.start(member)
-        begun = [member.begun for member in self.members]
-        _, late = ray.wait(begun, num_returns=len(begun), timeout=START)
-        if late:
-            self.close()
-            raise BadInput(f"{len(late)} of {len(begun)} actors found no free core in {START:.0f} s; ask for fewer.")
+        begun = [ref for member in self.members for ref in member.begun]
+        _, late = self.ray.wait(begun, num_returns=len(begun), timeout=START)
+        require(not late, f"Not all of {len(begun)} actors found a free core in {START:.0f} s; ask for fewer.")
         for member in self.members:
-            self.built(member)
+            try:
+                self.built(member)
+            except self.ray.exceptions.RayError as error:
+                self.start_again(member, error, 1)
 
     def start(self, member: Member) -> None:
         """Start an actor, or start it again with its clients as they were after the last call that it answered."""
@@ -86,33 +96,23 @@ class Actors:
         else:
             kind = self.ray.remote(Worker).options(num_cpus=1, num_gpus=self.gpus, max_restarts=0, max_task_retries=0)
             member.actor = kind.remote()
-        member.actor.look_in.remote(sys.path)
-        options = self.options | {"chunk": member.chunk}
-        member.begun = member.actor.build.remote(member.federation, *self.made, options)
+            self.started += 1
+        actor, options = member.actor, self.options | {"chunk": member.chunk}
+        actor.look_in.remote(sys.path)
+        member.begun = [actor.build.remote(member.federation, *self.made, options)]
         if self.pool:
-            member.actor.take_pool.remote(*self.pool)
+            member.begun.append(actor.take_pool.remote(*self.pool))
         if member.changes:
-            try:
-                self.ray.get(member.actor.restore.remote(*member.changes))
-            except self.ray.exceptions.RayError as error:
-                where = "What clients keep to themselves was lost with a machine of the cluster"
-                raise Unfinished(
-                    f"{where}; the run is saved up to its last checkpoint, go on with --resume."
-                ) from error
+            member.begun.append(actor.restore.remote(*member.changes))
 
     def built(self, member: Member) -> None:
-        """Wait until an actor has built its engine; one that ended while it waited for a run is started again."""
-        errors = self.ray.exceptions
-        try:
-            member.pid = self.ray.get(member.begun)
-        except errors.RayActorError:
-            self.start(member)
-            member.pid = self.ray.get(member.begun)
-        except errors.RaySystemError as error:
-            reason = str(error).splitlines()[0].removeprefix("System error: ").rstrip(".")
-            raise BadInput(f"An actor lacks what the run needs ({reason}); install it on every machine.") from error
-        except errors.RayTaskError as error:
-            raise (error.cause if isinstance(error.cause, BadInput) else error) from None
+        """Wait until an actor has built its engine and has its clients' slots."""
+        _, late = self.ray.wait(member.begun, num_returns=len(member.begun), timeout=START)
+        if late:
+            raise Unfinished(
+                f"An actor that ended found no other free core in {START:.0f} s; {RESUME}, and fewer actors."
+            )
+        member.pid = self.ray.get(member.begun)[0]
 
     # asking
 
@@ -133,7 +133,7 @@ class Actors:
             try:
                 found[number] = (self.ray.get(refs[0]), *refs[1:])
                 tell(number)
-            except (self.ray.exceptions.RayActorError, self.ray.exceptions.RayTaskError) as error:
+            except self.ray.exceptions.RayError as error:
                 failed[number] += 1
                 self.start_again(self.members[number], error, failed[number])
                 waiting[self.sent(number, calls[number])] = number
@@ -146,27 +146,38 @@ class Actors:
         return tuple(refs) if call.returns > 1 else (refs,)
 
     def start_again(self, member: Member, error: Exception, times: int) -> None:
-        """Start an actor again that failed so many times in one call, with half its chunk where memory ran short.
+        """Start an actor again that failed so many times, with half its chunk where memory ran short.
 
-        An error of the training itself is raised as it was there.
+        What a new start does not mend is raised.
         """
-        short = short_of_memory(error)
-        if isinstance(error, self.ray.exceptions.RayTaskError) and not short:
-            raise (error.cause if isinstance(error.cause, BadInput) else error) from None
-        how = "ran out of memory" if short else "ended"
-        if short or times > 1:
-            if member.smaller or member.chunk == 1:
-                sentence = f"An actor {how} again, even with a chunk of {member.chunk}; the run is saved up to its last"
-                raise Unfinished(f"{sentence} checkpoint, go on with --resume where there is more memory.") from error
-            member.chunk, member.smaller = member.chunk // 2, True
-            how += f", and goes on with a chunk of {member.chunk}"
-        self.warn(f"An actor with {len(member.ids)} clients {how}; it is started again, its clients are as they were.")
-        self.start(member)
-        self.built(member)
+        while True:
+            raise_unless_mended(self.ray, error)
+            short = short_of_memory(self.ray, error)
+            how = "ran out of memory" if short else "ended"
+            if short or times > 1:
+                if member.smaller or member.chunk == 1:
+                    again = f"An actor {how} again, even with a chunk of {member.chunk}"
+                    raise BadInput(f"{again}; {RESUME}, where there is more memory for each actor.") from error
+                member.chunk, member.smaller = member.chunk // 2, True
+                how += f", and goes on with a chunk of {member.chunk}"
+            self.warn(
+                f"An actor with {len(member.ids)} clients {how}; it is started again, its clients are as they were."
+            )
+            self.start(member)
+            try:
+                self.built(member)
+                return
+            except self.ray.exceptions.RayError as another:
+                error, times = another, times + 1
 
-    def fetched(self, places: Sequence[Any]) -> list[Message]:
-        """Move messages from Ray's memory to this process's device."""
-        return [tensors.moved(message, self.device) for message in self.ray.get(list(places))]
+    def fetched(self, places: Sequence[Any]) -> list[Any]:
+        """Move what lies in Ray's memory to this process."""
+        try:
+            found: list[Any] = self.ray.get(list(places))
+        except self.ray.exceptions.RayError as error:
+            raise_unless_mended(self.ray, error)
+            raise
+        return found
 
     def give_pool(self, *pool: Any) -> None:
         """Give every actor what all clients sent before round 1."""
@@ -202,11 +213,3 @@ class Actors:
                 self.ray.kill(member.actor)
             member.actor = None
             member.changes.clear()
-
-
-def short_of_memory(error: Exception) -> bool:
-    """Whether an actor failed for lack of memory, as far as it can be told."""
-    cause = getattr(error, "cause", None)
-    words = ("can't allocate memory", "DefaultCPUAllocator", "CUDA out of memory", "due to memory pressure")
-    kinds = isinstance(cause, MemoryError | torch.OutOfMemoryError)
-    return kinds or any(word in str(error) for word in words)

@@ -43,7 +43,7 @@ class Ray:
     `warn` gets sentences that a user should read.
     """
 
-    default_chunk = staticmethod(Stacked.default_chunk)
+    default_chunk, usual_chunk = staticmethod(Stacked.default_chunk), staticmethod(Stacked.usual_chunk)
 
     def __init__(
         self,
@@ -76,6 +76,7 @@ class Ray:
         self.irrelevant = self.here.irrelevant
         self.slots = train.slots(module.model, own)  # what a client keeps to itself, as it begins
         self.open, self.folder = ExitStack(), None
+        self.open.callback(self.here.close)
         try:
             self.ray = self.open.enter_context(connected(address, actors))
             number, gpus = shares(self.ray.cluster_resources(), actors, n, device)
@@ -97,8 +98,9 @@ class Ray:
         for member, ids in enumerate(parts):
             self.owner[ids], self.place[ids] = member, torch.arange(len(ids))
         self.startup = time.monotonic() - began
-        actors_began = f"Ray: {number} actors started in {self.startup:.1f} s"
-        warn(f"{actors_began}, which the seconds of the run do not include.")
+        if self.actors.started:
+            actors_began = f"Ray: {number} actors started in {self.startup:.1f} s"
+            warn(f"{actors_began}, which the seconds of the run do not include.")
 
     @property
     def tell(self) -> Tell:
@@ -240,7 +242,7 @@ class Ray:
         if not self.slots:
             return {}
         everyone = range(len(self.actors.members))
-        found = self.ray.get(self.actors.snapshot(everyone))
+        found = self.actors.fetched(self.actors.snapshot(everyone))
         order = torch.cat([member.ids for member in self.actors.members]).argsort()
         return {slot: tree.rows(tree.joined([message[slot] for _, message in found]), order) for slot in self.slots}
 
@@ -261,4 +263,3 @@ class Ray:
 
     def close(self) -> None:
         self.open.close()
-        self.here.close()

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.tree import Message, Model
+from fedkin.engines.cluster import tensors
 from fedkin.engines.cluster.actors import Actors, Call
 from fedkin.engines.cluster.worker import Told
 from fedkin.messages import Reply
@@ -52,7 +53,8 @@ class Apart(Reply):
 
     @cached_property
     def upload(self) -> Message:
-        found = self.actors.fetched([part.uploads for part in self.parts])
+        places = [part.uploads for part in self.parts]
+        found = [tensors.moved(message, self.actors.device) for message in self.actors.fetched(places)]
         return {name: tree.rows(tree.joined([some[name] for some in found]), self.order) for name in found[0]}
 
     def mean(self, name: str, weight: Tensor) -> Model:

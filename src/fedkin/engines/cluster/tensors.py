@@ -14,7 +14,8 @@ from fedkin.core.tree import Message
 
 def as_array(value: Tensor) -> np.ndarray:
     """Return the numbers of a tensor in one piece."""
-    return np.ascontiguousarray(value.detach().cpu().numpy())
+    found: np.ndarray = value.detach().cpu().contiguous().numpy()
+    return found
 
 
 def as_tensor(value: np.ndarray) -> Tensor:
