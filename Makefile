@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint quick bench picture pages figures clean
+.PHONY: demo test lint quick bench picture pages figures speed clean
 .DEFAULT_GOAL := demo
 
 # Two federations in which joining pays for most: four real hospitals with fifteen patients each to learn from, and twelve
@@ -25,6 +25,10 @@ picture: .venv/dev demo
 # the results of the papers' tables and figures in docs/papers, from docs/results
 pages: .venv/demo
 	$(BIN)/python -m fedkin.reproduce.pages
+
+# the measurements of speed in docs/speed.md and their picture, from docs/results/speed
+speed: .venv/demo
+	$(BIN)/python docs/speed_page.py
 
 # pictures of the figures among these results, in Chromium
 figures: .venv/dev

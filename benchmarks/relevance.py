@@ -203,7 +203,7 @@ def inversion(threads: int, repeats: int, as_json: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     every = ["odd_even", "flip", "speed", "inversion"]
-    parser.add_argument("what", nargs="*", choices=every, default=every)
+    parser.add_argument("what", nargs="*", choices=[*every, "all"], default="all")
     parser.add_argument("--only", default="", help="rows whose name has this, a regular expression")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -211,14 +211,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="of inversion")
     parser.add_argument("--json", action="store_true", help="inversion's numbers as JSON")
     given = parser.parse_args()
+    wanted = every if "all" in given.what else given.what
     seeds = [int(word) for word in given.seeds.split(",")]
     for what, rows in (("odd_even", odd_even()), ("flip", flips())):
         chosen = [row for row in rows if re.search(given.only, row.name)]
-        if what in given.what and chosen:
+        if what in wanted and chosen:
             tabulated(chosen, seeds, given.jobs)
-    if "speed" in given.what:
+    if "speed" in wanted:
         speed(given.threads)
-    if "inversion" in given.what:
+    if "inversion" in wanted:
         inversion(given.threads, given.repeats, given.json)
 
 

@@ -17,11 +17,10 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-import torch
+from workloads import federation
 
 import fedkin as fk
 
-SAMPLES = 200  # a client
 FLAT, IMAGE = (60,), (1, 28, 28)
 Work = tuple[fk.Method, tuple[int, ...], int, str]
 
@@ -36,15 +35,6 @@ def work() -> dict[str, Work]:
         "adafl, MLR 60-10, of 100": (fk.methods.adafl(), FLAT, 100, "mlr"),
         "scaffold, MLR 60-10, of 100": (fk.methods.scaffold(), FLAT, 100, "mlr"),
     }
-
-
-def federation(shape: tuple[int, ...], clients: int) -> fk.Federation:
-    gen = torch.Generator().manual_seed(0)
-    samples = {
-        str(i): (torch.randn(SAMPLES, *shape, generator=gen), torch.randint(0, 10, (SAMPLES,), generator=gen))
-        for i in range(clients)
-    }
-    return fk.from_clients(samples)
 
 
 class Clock(fk.Callback):
@@ -77,6 +67,17 @@ def measured(method: fk.Method, shape: tuple[int, ...], clients: int, model: str
     return found | {"steps_ms": found["train_ms"] * share, "ratio_to_steps": found["ratio"] / share}
 
 
+def show_titles() -> None:
+    titles = " ".join(f"{word:>8}" for word in ("round", "train", "steps", "record"))
+    print(f"{'milliseconds a round':34} {titles} {'ratio':>7} {'to steps':>9}")
+
+
+def show(name: str, row: dict[str, float]) -> None:
+    """Print a row under its titles."""
+    times = " ".join(f"{row[f'{part}_ms']:8.2f}" for part in ("round", "train", "steps", "record"))
+    print(f"{name:34} {times} {row['ratio']:6.2f}x {row['ratio_to_steps']:8.2f}x", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="rows whose name has this word")
@@ -85,13 +86,11 @@ def main() -> None:
     arguments = parser.parse_args()
     rows, found = work(), {}
     if not arguments.json:
-        titles = " ".join(f"{word:>8}" for word in ("round", "train", "steps", "record"))
-        print(f"{'milliseconds a round':34} {titles} {'ratio':>7} {'to steps':>9}")
+        show_titles()
     for name in [name for name in rows if arguments.only.lower() in name.lower()]:
-        row = found[name] = measured(*rows[name], rounds=arguments.rounds)
+        found[name] = measured(*rows[name], rounds=arguments.rounds)
         if not arguments.json:
-            times = " ".join(f"{row[f'{part}_ms']:8.2f}" for part in ("round", "train", "steps", "record"))
-            print(f"{name:34} {times} {row['ratio']:6.2f}x {row['ratio_to_steps']:8.2f}x", flush=True)
+            show(name, found[name])
     if arguments.json:
         print(json.dumps(found, indent=2))
 

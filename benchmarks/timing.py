@@ -1,0 +1,76 @@
+"""How work is timed: all sides in turn, the least time of each, because other load only adds time."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+import fedkin
+
+SIDE = 1024  # rows of the matrices whose product says how fast this core multiplies
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Return how long a piece of work takes."""
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+def least(sides: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Let all sides work in turn, and return the least seconds of each. The first turn does not count."""
+    turns = [{name: seconds(work) for name, work in sides.items()} for _ in range(repeats + 1)]
+    return {name: min(turn[name] for turn in turns[1:]) for name in sides}
+
+
+def large_products() -> dict[str, Callable[[], Any]]:
+    """Return the ways to a large product of float32 matrices, which has SIDE^3 multiply-adds, by name.
+
+    PyTorch has two libraries for it, and which one is faster depends on the processor.
+    """
+    a, b = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+    out = torch.empty(SIDE, SIDE)
+    ways: dict[str, Callable[[], Any]] = {"mm": lambda: torch.mm(a, b, out=out)}
+    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        ways["oneDNN"] = lambda: torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
+    return ways
+
+
+def exponent(sizes: list[float], times: list[float]) -> float:
+    """Return the p of times ~ sizes^p, by least squares on logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def processor() -> str:
+    """Return the name of this machine's processor."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def circumstances() -> dict[str, Any]:
+    """Return when and on what was measured, and how busy the machine was in the last minute."""
+    return {
+        "date": datetime.now().astimezone().isoformat(timespec="minutes"),
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "versions": {"python": platform.python_version(), "torch": torch.__version__, "fedkin": fedkin.__version__},
+    }
+
+
+def append(path: str | Path | None, begun: dict[str, Any], found: dict[str, Any]) -> None:
+    """Append what was measured to a history file, one line a measurement; do nothing where no file is given."""
+    if path is not None:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(begun | found) + "\n")
