@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,10 +48,21 @@ def ray_here() -> Iterator[Any]:
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed")
     ray = load_ray(alone=True)
-    ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, **QUIET)
+    with leaving_files_open():
+        ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, **QUIET)
     with waiting_actors(ray):
         yield ray
-    ray.shutdown()
+    with leaving_files_open():
+        ray.shutdown()
+
+
+@contextmanager
+def leaving_files_open() -> Iterator[None]:
+    """Some versions of Ray leave files and processes to the garbage collector, which warns of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
 
 
 @pytest.fixture
