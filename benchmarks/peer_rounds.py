@@ -115,6 +115,9 @@ def pfl_research(rounds: int, cores: int) -> Played:
         val_cohort_size=None,
     )
     FederatedAveraging().run(plan, SimulatedBackend(data, data), model, train, callbacks=[Clock()])
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()  # a process that ends first breaks the line of the other
+        torch.distributed.destroy_process_group()
     return over, list(module.parameters())
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from timing import append, circumstances
+from timing import append, circumstances, own_cache
 
 ROUNDS = Path(__file__).with_name("peer_rounds.py")
 WANTED = {"fedkin, one core": 4.0, "fedkin, two cores": 8.0}
@@ -86,8 +86,8 @@ def interpreter(side: Side, given: argparse.Namespace) -> str:
     return sys.executable if side.peer in ("fedkin", "bare loop") else given.python
 
 
-def played(side: Side, given: argparse.Namespace) -> dict[str, Any]:
-    """Play rounds in a process of their own."""
+def played(side: Side, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Play rounds in a process of their own, and return what it says; nothing where it fails."""
     start = [interpreter(side, given)]
     if side.processes:
         start += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={side.cores}"]
@@ -95,9 +95,9 @@ def played(side: Side, given: argparse.Namespace) -> dict[str, Any]:
     command = [*start, str(ROUNDS), side.peer, str(given.rounds), str(side.cores), *folder]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     if done.returncode != 0:
-        raise SystemExit(f"{side.name} failed:\n{done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+        print(f"{side.name} failed in this turn:\n{done.stderr[-2000:]}", flush=True)
+        return []
+    return [json.loads(done.stdout.splitlines()[-1])]
 
 
 def concluded(turns: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -105,6 +105,7 @@ def concluded(turns: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     found = {
         name: {**some[-1], "seconds": min(min(turn["seconds"]) for turn in some)}  # with its loss and version
         for name, some in turns.items()
+        if some
     }
     for name, row in found.items():
         for ours, wanted in WANTED.items():
@@ -143,9 +144,9 @@ def main() -> None:
         else:
             print(f"{side.name} is left out: {reason}.", flush=True)
     turns: dict[str, list[dict[str, Any]]] = {side.name: [] for side in sides}
-    for _ in range(given.turns):
-        for side in sides:
-            turns[side.name].append(played(side, given))
+    with own_cache():
+        for side in sides * given.turns:
+            turns[side.name] += played(side, given)
     found = concluded(turns)
     show(found)
     append(given.json, begun, {"peers": found})

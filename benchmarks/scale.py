@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 from rounds import Clock
-from timing import append, circumstances, exponent
+from timing import append, circumstances, exponent, own_cache
 from workloads import federation
 
 import fedkin as fk
@@ -95,7 +95,8 @@ def main() -> None:
     torch.set_num_threads(1)
     begun, found = circumstances(), {}
     for name in KINDS if "all" in given.what else given.what:
-        found[name] = measured(sizes(given.cores)[name], given.repeats)
+        with own_cache():
+            found[name] = measured(sizes(given.cores)[name], given.repeats)
         took = ", ".join(f"{int(size):,}: {one:.4f}" for size, one in found[name]["seconds"].items())
         fitted = found[name]["exponent"]
         print(f"seconds of a round by {name}: {took}" + (f"; exponent {fitted:.2f}" if fitted is not None else ""))

@@ -30,7 +30,7 @@ import relevance
 import rounds
 import torch
 from products import multiply_adds, products
-from timing import SIDE, append, circumstances, large_products, least, seconds
+from timing import SIDE, append, circumstances, large_products, least, own_cache, seconds
 from workloads import PATIENCE, ROWS, Row, Stack, loop
 
 import fedkin as fk
@@ -61,6 +61,8 @@ def against_loop(row: Row, part: Train, cores: int, repeats: int) -> Found:
         own = products(row, many)
         took = least(sides | ({} if own is None else {"products": own}), repeats)
         hired = all_cores.hired
+    if not hired:
+        print(f"{row.name}: no helpers were hired, so that its time on all cores is that of one.", flush=True)
     found = {f"{side}_us": 1e6 * took[side] / row.steps_in_all for side in ("loop", "one", "all")}
     return found | {
         "one_ratio": took["loop"] / took["one"],
@@ -175,7 +177,8 @@ def main() -> None:
     torch.set_num_threads(1)
     begun = circumstances()
     chosen = [name for name in what if getattr(given, name)] or ["rows"]
-    append(given.json, begun, {name: what[name](given) for name in chosen})
+    with own_cache():
+        append(given.json, begun, {name: what[name](given) for name in chosen})
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
@@ -17,6 +19,21 @@ import torch
 import fedkin
 
 SIDE = 1024  # rows of the matrices whose product says how fast this core multiplies
+
+
+@contextmanager
+def own_cache() -> Iterator[None]:
+    """Let fedkin make anew what it chooses by measuring, in this run, and not remember it: a busy day may have been bad
+    for it."""
+    before = os.environ.get("FEDKIN_CACHE")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["FEDKIN_CACHE"] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop("FEDKIN_CACHE")
+            if before is not None:
+                os.environ["FEDKIN_CACHE"] = before
 
 
 def seconds(work: Callable[[], Any]) -> float:

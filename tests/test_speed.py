@@ -73,6 +73,11 @@ def test_multiply_adds_are_those_of_the_layers() -> None:
     first, second, dense = 28 * 28 * 32 * 75, 10 * 10 * 64 * 800, 1600 * 512 + 512 * 10
     [row] = [row for row in ROWS if row.model == "two convolutions"]
     assert products.multiply_adds(row) == row.batch * (2 * first + 3 * second + 3 * dense)
+    [row] = [row for row in ROWS if row.text]
+    gates, times = 4 * 256, 80
+    forward = times * gates * (8 + 256 + 256 + 256) + 256 * workloads.TOKENS
+    unneeded = 2 * gates * 256  # the gradient by the state before the first character, in both layers
+    assert products.multiply_adds(row) == row.batch * (3 * forward - unneeded)
 
 
 def test_exponents_are_fitted_on_logarithms() -> None:
@@ -91,12 +96,14 @@ def test_frameworks_are_compared_by_their_least_round() -> None:
     turns = {
         "fedkin, one core": [{"seconds": [0.3, 0.2], "loss": 1.0}, {"seconds": [0.1, 0.4], "loss": 1.0}],
         "pfl-research": [{"seconds": [0.9, 0.5], "loss": 1.0}, {"seconds": [0.8, 0.7], "loss": 2.0}],
+        "one that failed": [],
     }
     found = peers.concluded(turns)
     assert found["pfl-research"]["fedkin, one core"] == pytest.approx(5.0)
     assert found["pfl-research"]["fedkin, one core, wanted"] == 4.0
     assert "fedkin, two cores" not in found["pfl-research"]
     assert "fedkin, one core" not in found["fedkin, one core"]
+    assert "one that failed" not in found
 
 
 def test_a_framework_that_is_not_there_is_named_with_what_to_install() -> None:
