@@ -46,8 +46,9 @@ PARTS = [
         "golden train -k perfedavg or maml",
     ),
     Mutation("maml-hessian", "(a - b) / (2 * e)", "(a - b) / e", "golden train -k perfedavg or maml"),
-    Mutation("apfl-mixture", "alpha * a + (1 - alpha) * b", "(1 - alpha) * a + alpha * b", "golden train -k apfl"),
-    Mutation("apfl-alpha-ascends", "alpha - rate * (slope", "alpha + rate * (slope", "golden train -k apfl"),
+    Mutation("apfl-mixture", "torch.lerp(b, a, beside", "torch.lerp(a, b, beside", "golden train -k apfl"),
+    Mutation("apfl-alpha-ascends", "alpha - rate * (inner", "alpha + rate * (inner", "golden train -k apfl"),
+    Mutation("apfl-alpha-never-learns", "not bool(first.any())", "True", "golden train -k apfl"),
     Mutation("fedmix-picks-its-own", "np.where(at < first, at, at + last - first)", "at", "golden train -k fedmix"),
     Mutation("fedmix-slope", "lam * (1 - lam) * slope", "lam * slope", "golden train -k fedmix"),
     Mutation(
@@ -94,8 +95,24 @@ ENGINES = [
     Mutation("batches-without-seed", "rng.keys(self.seed, name", "rng.keys(0, name", "equivalence engines -k seed"),
     Mutation("batches-alike-every-round", '"batches", round, who', '"batches", 1, who', "engines -k keyed"),
     Mutation("batches-alike-for-all", '"batches", round, who', '"batches", round, 0 * who', "engines -k keyed"),
-    Mutation("dropout-alike-for-all", '"dropout", round, who', '"dropout", round, 0 * who', "equivalence engines"),
-    Mutation("replies-out-of-order", "whole.only(ids.argsort())", "whole", "equivalence engines"),
+    Mutation(
+        "dropout-alike-for-all",
+        '"dropout", work.round, work.ids[live].numpy()',
+        '"dropout", work.round, 0 * work.ids[live].numpy()',
+        "equivalence engines",
+    ),
+    Mutation(
+        "replies-out-of-order",
+        "at = torch.searchsorted(ids, some)\n",
+        "at = torch.arange(len(some))\n",
+        "equivalence engines",
+    ),
+    Mutation(
+        "pull-without-a-gradient-lost",
+        "torch._foreach_mul_(list(into.values()), keep)\n        for",
+        "pass\n        for",
+        "train -k moreau",
+    ),
     Mutation(
         "broken-slots-written",
         "all(0).cpu()",

@@ -33,6 +33,7 @@ class Descent:
     decay: float = 0.0
     speed: float = 1.0  # times the rate of the round
     batch: int = 0  # which of the batches of a step
+    gradient: bool = True  # whether grad(model) is among the terms
 
     def terms(self) -> dict[str, float]:
         """The factor of each model of the carry that is added to the gradient in v."""
@@ -50,7 +51,7 @@ class Descent:
     def step(self, carry: Message, batch: Batch, f: Objective, rate: float) -> Message:
         """The carry after one step on this batch."""
         model = carry[self.model]
-        v = f.grad(model, batch)
+        v = f.grad(model, batch) if self.gradient else tree.zeros(model)
         if self.decay:
             v = tree.added(v, model, self.decay)
         if self.towards is not None and self.pull:

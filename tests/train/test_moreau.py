@@ -11,7 +11,7 @@ from small import composed
 from fedkin import evaluate
 from fedkin.train import Moreau
 
-from .quadratic import START, F, work
+from .quadratic import START, F, declared, fused, work
 
 
 def ended(part: Moreau, steps: int) -> tuple[Any, Any]:
@@ -31,6 +31,15 @@ def test_many_inner_steps_are_the_proximal_point(decay: float) -> None:
     torch.testing.assert_close(mine["model"]["w"], START - 0.05 * 2.0 * (START - theta))
     assert set(upload) == {"model"}
     assert torch.equal(upload["model"]["w"], mine["model"]["w"])
+
+
+def test_in_place_w_follows_theta_as_declared() -> None:
+    part = Moreau(eta=0.2, eta_p=0.1, lam=2.0, K=3, weight_decay=0.1)
+    sent: Any = {"model": {"w": START}}
+    one, other = (way(part, sent, F, 4, part.slots(sent["model"], own=False)) for way in (declared, fused))
+    for name in ("theta", "model"):
+        torch.testing.assert_close(one[name]["w"], other[name]["w"])
+        assert not torch.allclose(one[name]["w"], START)
 
 
 def test_many_steps_reach_the_minimum_of_f() -> None:

@@ -13,6 +13,7 @@ from fedkin.engines.network import Network
 MANY = 200  # clients at once, at most
 SMALL = 2_000  # parameters; of such networks as many as possible train at once
 ROOM = 2**28  # bytes that a rehearsal may take
+TINY = 1e-6  # the step size of a rehearsal
 TRIED = 10  # clients with whom ways of convolving are compared, at most
 
 
@@ -52,7 +53,7 @@ def rehearsed(network: Network, clients: int, way: str | None = None) -> Work:
         assert fused is not None
         before = fused.way
         fused.way = WAYS[way] if way is not None else before
-        fused.add_grad(model, 1.0, 0.0, model, batch)
+        fused.add_grad(model, 1.0, -TINY, model, batch)  # by zero, products would be left out
         fused.way = before
 
     shape = (clients, network.batch)

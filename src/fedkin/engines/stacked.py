@@ -128,7 +128,10 @@ class Stacked(Simulation):
         else:
             own = descent.model
             into, keep, scale = model, 1.0 - rate * terms.get(own, 0.0), -rate
-        self.stacked_objective.add_grad(into, keep, scale, model, batch)
+        if descent.gradient:
+            self.stacked_objective.add_grad(into, keep, scale, model, batch)
+        else:
+            torch._foreach_mul_(list(into.values()), keep)
         for name, factor in terms.items():
             if name != own:
                 add(into, carry[name], scale * factor)

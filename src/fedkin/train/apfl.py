@@ -25,8 +25,6 @@ class APFL(SGD):
     `penalty` is also from FedTorch, where it is 0.02.
     """
 
-    elementwise = False  # the inner product is one number for all of a model's tensors
-
     alpha: Share = 0.5  # the weight of a client's own model at the start; the common model has the rest
     adapt: Literal["first", "every", "never"] = "first"  # in which steps of a round alpha learns
     penalty: NonNegative = 0.0  # pulls alpha towards 0, as FedTorch does with 0.02
@@ -40,6 +38,11 @@ class APFL(SGD):
     @property
     def predicts_itself(self) -> bool:
         return self.mix == "output"
+
+    @property
+    def elementwise(self) -> bool:
+        """A step on mixed parameters also takes stacked models, with one alpha for each client."""
+        return self.mix == "parameter"
 
     def slots(self, model: Model, own: bool) -> Message:
         like = next(iter(model.values()))
@@ -55,26 +58,24 @@ class APFL(SGD):
         w, v, alpha, batch = carry["model"], carry["own"], carry["mix"]["alpha"], batches[0]
         if self.mix == "parameter":
             g = f.grad(mixed(alpha, v, w), batch)
-            change = tree.mapped(lambda x: alpha * x, g)
+            own = tree.mapped(lambda x, slope: torch.addcmul(x, beside(alpha, x), slope, value=-rate), v, g)
         else:
             at_v, at_w = self.output_grads(alpha, v, w, batch, f)
-            change = tree.mapped(lambda x: alpha * x, at_v)
+            own = tree.mapped(lambda x, slope: x - rate * alpha * slope, v, at_v)
             g = mixed(alpha, at_v, at_w)
-        slope = sum(
-            (((a - b) * c).sum() for a, b, c in zip(v.values(), w.values(), g.values(), strict=True)),
-            torch.zeros_like(alpha),
-        )
-        learned = torch.clamp(alpha - rate * (slope + self.penalty * alpha), 0.0, 1.0)
-        adapts = {
-            "first": carry["mix"]["first"] > 0,
-            "every": torch.ones_like(alpha) > 0,
-            "never": torch.ones_like(alpha) < 0,
-        }
+        first = carry["mix"]["first"]
+        if not self.settled(first):
+            learned = torch.clamp(alpha - rate * (inner(alpha, v, w, g) + self.penalty * alpha), 0.0, 1.0)
+            alpha = learned if self.adapt == "every" else torch.where(first > 0, learned, alpha)
         return {
             "model": tree.added(w, f.grad(w, batch), -rate),
-            "own": tree.added(v, change, -rate),
-            "mix": {"alpha": torch.where(adapts[self.adapt], learned, alpha), "first": torch.zeros_like(alpha)},
+            "own": own,
+            "mix": {"alpha": alpha, "first": torch.zeros_like(first)},
         }
+
+    def settled(self, first: Tensor) -> bool:
+        """Whether alpha stays as it is in this step. Where steps are lifted by vmap, `first` cannot be looked at."""
+        return self.adapt == "never" or (self.adapt == "first" and self.elementwise and not bool(first.any()))
 
     def output_grads(self, alpha: Tensor, v: Model, w: Model, batch: Batch, f: Objective) -> tuple[Model, Model]:
         """The gradients of the loss of the mixed outputs at v and at w, each without its factor alpha or 1 - alpha."""
@@ -113,5 +114,18 @@ class APFL(SGD):
 
 
 def mixed(alpha: Tensor, v: Model, w: Model) -> Model:
-    """alpha v + (1 - alpha) w."""
-    return tree.mapped(lambda a, b: alpha * a + (1 - alpha) * b, v, w)
+    """alpha v + (1 - alpha) w, of one client or of stacked ones."""
+    return tree.mapped(lambda a, b: torch.lerp(b, a, beside(alpha, a)), v, w)
+
+
+def inner(alpha: Tensor, v: Model, w: Model, g: Model) -> Tensor:
+    """<v - w, g>, a number for each alpha."""
+    found = torch.zeros_like(alpha)
+    for name, slope in g.items():
+        found = found + ((v[name] - w[name]) * slope).reshape(*alpha.shape, -1).sum(-1)
+    return found
+
+
+def beside(alpha: Tensor, value: Tensor) -> Tensor:
+    """alpha in a shape that multiplies all of a client's value."""
+    return alpha.reshape(alpha.shape + (1,) * (value.dim() - alpha.dim()))

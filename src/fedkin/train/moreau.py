@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import require
 from fedkin.fields import Count, NonNegative, Positive
@@ -45,20 +44,13 @@ class Moreau(SGD):
         more = {name: value and value * self.K for name, value in (("steps", self.steps), ("epochs", self.epochs))}
         return super().alone() | more | {"eta": self.eta_p}
 
-    def inner(self) -> Descent:
-        """One of the K steps of theta."""
-        return Descent("theta", "model", self.lam, decay=self.weight_decay, speed=self.eta_p / self.eta)
+    def descents(self) -> tuple[Descent, ...]:
+        theta = Descent("theta", "model", self.lam, decay=self.weight_decay, speed=self.eta_p / self.eta)
+        return (theta,) * self.K + (Descent("model", "theta", self.lam, gradient=False),)
 
     def begin(self, sent: Message | None, mine: Message) -> Message:
         w = sent["model"] if sent and "model" in sent else mine["model"]
         return {"model": w, "theta": w}
-
-    def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
-        for _ in range(self.K):
-            carry = self.inner().step(carry, batches[0], f, rate)
-        return carry | {
-            "model": tree.added(carry["model"], tree.update(carry["theta"], carry["model"]), -rate * self.lam)
-        }
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
         return {"model": carry["model"], "theta": carry["theta"]}, {"model": carry["model"]}
