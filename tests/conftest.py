@@ -44,21 +44,24 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def ray_here() -> Iterator[Any]:
-    """Ray with two cores on this machine, started once for all tests; engines find it and leave it running."""
+    """Ray on this machine, with cores for two actors and two runs, started once for all tests, which leave it running.
+
+    Nobody is really given a core: Ray counts them.
+    """
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed")
     ray = load_ray(alone=True)
-    with leaving_files_open():
-        ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, **QUIET)
+    with unclosed_files():
+        ray.init(num_cpus=4, object_store_memory=200_000_000, include_dashboard=False, **QUIET)
     with waiting_actors(ray):
         yield ray
-    with leaving_files_open():
+    with unclosed_files():
         ray.shutdown()
 
 
 @contextmanager
-def leaving_files_open() -> Iterator[None]:
-    """Some versions of Ray leave files and processes to the garbage collector, which warns of them."""
+def unclosed_files() -> Iterator[None]:
+    """Ray starts processes and does not close the files that it made for them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         yield

@@ -174,7 +174,11 @@ def check_device(name: str) -> None:
     except RuntimeError:
         raise BadInput(f"There is no device called '{name}'; use cpu, cuda or cuda:1.") from None
     require(device.type in ("cpu", "cuda"), f"fedkin runs on cpu or cuda, not on '{name}'.")
-    require(device.type != "cuda" or torch.cuda.is_available(), "There is no CUDA device here; use --device cpu.")
+    if device.type == "cuda":
+        number = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        require(number, "There is no CUDA device here; use --device cpu.")
+        there = (device.index or 0) < number
+        require(there, f"There is no '{name}' here, the last device is cuda:{number - 1}; use that, or --device cpu.")
 
 
 def fixed_fields() -> list[Field[Any]]:

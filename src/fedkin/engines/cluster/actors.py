@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from fedkin.engines.cluster.worker import Worker
 from fedkin.errors import BadInput, Unfinished, require
 
 START = 120.0  # seconds that an actor has to begin
+STARTS, PAUSE = 4, 5.0  # times that it is tried, and seconds between: Ray learns late that a machine is gone
 
 
 @dataclass(frozen=True)
@@ -150,26 +152,26 @@ class Actors:
 
         What a new start does not mend is raised.
         """
-        while True:
-            raise_unless_mended(self.ray, error)
-            short = short_of_memory(self.ray, error)
-            how = "ran out of memory" if short else "ended"
-            if short or times > 1:
-                at_once = min(member.chunk, len(member.ids))
-                if member.smaller or at_once == 1:
-                    again = f"An actor {how} again, even with a chunk of {at_once}"
-                    raise BadInput(f"{again}; {RESUME}, where there is more memory for each actor.") from error
-                member.chunk, member.smaller = at_once // 2, True
-                how += f", and goes on with a chunk of {member.chunk}"
-            self.warn(
-                f"An actor with {len(member.ids)} clients {how}; it is started again, its clients are as they were."
-            )
+        raise_unless_mended(self.ray, error)
+        short = short_of_memory(self.ray, error)
+        how = "ran out of memory" if short else "ended"
+        if short or times > 1:
+            at_once = min(member.chunk, len(member.ids))
+            if member.smaller or at_once == 1:
+                again = f"An actor {how} again, even with a chunk of {at_once}"
+                raise BadInput(f"{again}; {RESUME}, where there is more memory for each actor.") from error
+            member.chunk, member.smaller = at_once // 2, True
+            how += f", and goes on with a chunk of {member.chunk}"
+        self.warn(f"An actor with {len(member.ids)} clients {how}; it is started again, its clients are as they were.")
+        for left in reversed(range(STARTS)):
             self.start(member)
             try:
-                self.built(member)
-                return
+                return self.built(member)
             except self.ray.exceptions.RayError as another:
-                error, times = another, times + 1
+                raise_unless_mended(self.ray, another)
+                if not left or short_of_memory(self.ray, another):
+                    return self.start_again(member, another, times + 1)
+                time.sleep(PAUSE)
 
     def fetched(self, places: Sequence[Any]) -> list[Any]:
         """Move what lies in Ray's memory to this process."""
