@@ -12,9 +12,10 @@ from torch.func import grad as gradient
 
 from fedkin.core import losses
 from fedkin.core.tree import Batch, Model
-from fedkin.engines import layers
+from fedkin.engines import fused_lstm, layers
 from fedkin.engines.footprint import Footprint
-from fedkin.engines.fused import MASK, Fused, fits
+from fedkin.engines.fused import MASK, Fused, FusedLayers, fits
+from fedkin.engines.fused_lstm import FusedLSTM
 from fedkin.engines.layers import KeyedDropout
 from fedkin.errors import BadInput, require
 
@@ -55,7 +56,11 @@ class Network:
         }
         self.masks, self.footprint, self.outputs = self._try_out(sample, batch, classes)
         self.layers = layers.supported_layers(self.module, set(self.model))
-        self.fused = Fused(self.layers) if self.layers is not None and fits(self.layers, sample) else None
+        self.fused: Fused | None = None
+        if self.layers is not None and fits(self.layers, sample):
+            self.fused = FusedLayers(self.layers)
+        elif fused_lstm.fits(self.module, self.model):
+            self.fused = FusedLSTM(self.model)
         self.vmapped = vmap(self.logits)
 
     @property
@@ -118,6 +123,8 @@ class Network:
         if self.layers is not None:
             masks = {name: batch[MASK + name] for name in self.dropouts if MASK + name in batch}
             return layers.forward(self.layers, stacked, batch["x"], masks)
+        if isinstance(self.fused, FusedLSTM) and not torch.is_grad_enabled():
+            return self.fused.logits(stacked, batch)
         if len(batch["x"]) == 1:  # for one client vmap would only cost time
             one = [{name: value.squeeze(0) for name, value in values.items()} for values in (stacked, batch)]
             return self.logits(*one)[None]
