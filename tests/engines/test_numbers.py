@@ -16,7 +16,7 @@ from fedkin import metrics
 from fedkin import round as rounds
 from fedkin.core import losses, tree
 from fedkin.data.federation import Federation, Index
-from fedkin.engines import Plain, Stacked, fused
+from fedkin.engines import Plain, Stacked
 from fedkin.engines.network import Network, StackedObjective
 from fedkin.train import SGD
 
