@@ -241,7 +241,7 @@ import resource, torch
 from fedkin.engines.recurrence import keep_freed_memory
 
 keep_freed_memory()
-for _ in range(5):
+for _ in range(2):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     held = [torch.ones(3 * 2**20) for _ in range(4)]  # 48 MB
     del held
@@ -251,11 +251,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep freed memory as they like")
 def test_freed_memory_is_used_again() -> None:
-    """A page that the system hands out anew is a fault; there are 12,000 of them where memory was returned to it. Where
-    the heap lies at an odd place, glibc cannot return it, so two processes are asked."""
-    for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
-        assert int(done.stdout) < 1000
+    """A page that the system hands out is a fault. The second time there are 12,000 of them, as many as the first time,
+    where memory was returned to the system, and 3,000 at most where it was kept."""
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 6000
 
 
 @ONEDNN
