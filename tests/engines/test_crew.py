@@ -87,6 +87,16 @@ def test_helpers_train_what_one_process_would(
     assert all(torch.equal(left[slot][k], right[slot][k]) for slot in left for k in left[slot])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_helpers_train_an_lstm_as_one_process_would(engines: Any, dtype: torch.dtype) -> None:
+    """Samples are texts of five tokens, embedded already. In float32 clients come one by one, in float64 together."""
+    part = fk.train.SGD(steps=3, batch=8, momentum=0.5)
+    settings = {"module": build("lstm:6,2,3", (5,), 5, 0, 9), "shape": (5, 3), "part": part, "dtype": dtype}
+    alone, helped = engines(**settings, chunk=7), engines(**settings, chunk=7, cores=3)
+    assert same(rounds(alone, part), rounds(helped, part))
+    assert helped.team.crew is not None
+
+
 def test_what_a_helper_gave_is_not_overwritten_by_its_next_job(engines: Any) -> None:
     part = fk.train.SGD(steps=3, batch=8)
     settings = {"module": build("dnn:9", (17,), 5, 0), "shape": (17,), "part": part, "chunk": 1}

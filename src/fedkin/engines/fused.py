@@ -1,4 +1,4 @@
-"""Gradients of sequences of common layers, for many clients at once and without autograd.
+"""Gradients without autograd, for many clients at once, of sequences of common layers (an LSTM: `fused_lstm`).
 
 The gradient of a layer's weight is a product of two factors. The product is added directly to the weight, or to its
 velocity, so that autograd records no graph and no gradient as large as the model is stored.
@@ -6,7 +6,9 @@ velocity, so that autograd records no graph and no gradient as large as the mode
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +20,15 @@ from fedkin.engines.layers import KeyedDropout, Layers
 MASK = "mask of "  # batch[MASK + name] multiplies the input of the dropout layer `name`
 NARROW = 16  # outputs up to which a softmax is faster with the batch as the innermost axis
 
-Gradient = Product | Tensor
+
+class Rows(NamedTuple):
+    """The gradient of an embedding: these vectors are added to these rows of the clients' tables, joined."""
+
+    at: Tensor  # (L,)
+    vectors: Tensor  # (L, embedding)
+
+
+Gradient = Product | Rows | Tensor
 Back = Callable[[Tensor, bool], tuple[Tensor | None, dict[str, Gradient]]]
 # takes the gradient by a layer's outputs and whether that by its inputs is wanted; returns it and the parameters' ones
 
@@ -45,17 +55,18 @@ def supported(layer: nn.Module) -> bool:
     return type(layer) in (nn.Flatten, nn.Linear, nn.ReLU, KeyedDropout)
 
 
-class Fused:
-    """The gradients of a sequence of layers that `fits`. `way` names how its images are convolved, if it has any."""
+class Fused(ABC):
+    """The gradients of a network, computed without autograd."""
 
-    def __init__(self, layers: Layers, way: str = "looped"):
-        self.layers = layers
-        images = any(isinstance(layer, nn.Conv2d | nn.MaxPool2d) for _, layer in layers)
-        self.way = WAYS[way] if images else None
-        kinds = (nn.Linear, nn.Conv2d)
-        self.first = next(i for i, (_, layer) in enumerate(layers) if isinstance(layer, kinds))  # with parameters
-        last = layers[-1][1]
-        self.narrow = isinstance(last, nn.Linear) and last.out_features <= NARROW
+    way: Way | None = None  # how images are convolved, where there are any
+
+    @abstractmethod
+    def gradients(self, model: Model, batch: Batch) -> Iterator[tuple[str, Gradient]]:
+        """The gradient of each parameter before it is multiplied by `share`, from the last layer to the first.
+
+        A parameter is not read again after its gradient was yielded, so the caller may change it before it asks for the
+        next one.
+        """
 
     def add_grad(self, into: Model, keep: float, scale: float, model: Model, batch: Batch) -> None:
         """into <- keep * into + scale * grad(model), in place, for stacked models. `into` may be the model itself."""
@@ -68,12 +79,20 @@ class Fused:
         found, of_sum = dict(self.gradients(model, batch)), share(batch)
         return {name: whole(found[name], value) * of_sum for name, value in model.items()}
 
-    def gradients(self, model: Model, batch: Batch) -> Iterator[tuple[str, Gradient]]:
-        """The gradient of each parameter before it is multiplied by `share`, from the last layer to the first.
 
-        A parameter is not read again after its gradient was yielded, so the caller may change it before it asks for the
-        next one.
-        """
+class FusedLayers(Fused):
+    """The gradients of a sequence of layers that `fits`. `way` names how its images are convolved, if it has any."""
+
+    def __init__(self, layers: Layers, way: str = "looped"):
+        self.layers = layers
+        images = any(isinstance(layer, nn.Conv2d | nn.MaxPool2d) for _, layer in layers)
+        self.way = WAYS[way] if images else None
+        kinds = (nn.Linear, nn.Conv2d)
+        self.first = next(i for i, (_, layer) in enumerate(layers) if isinstance(layer, kinds))  # with parameters
+        last = layers[-1][1]
+        self.narrow = isinstance(last, nn.Linear) and last.out_features <= NARROW
+
+    def gradients(self, model: Model, batch: Batch) -> Iterator[tuple[str, Gradient]]:
         x, backs, last = batch["x"], [], len(self.layers) - 1
         if self.way is not None:
             x = self.way.enter(x)
@@ -91,13 +110,22 @@ def add(value: Tensor, keep: float, scale: float, found: Gradient) -> None:
     """value <- keep * value + scale * found, in place."""
     if isinstance(found, Product):
         value.view(*value.shape[:2], -1).baddbmm_(found.left, found.right, beta=keep, alpha=scale)
+        return
+    if keep != 1.0:
+        value.mul_(keep)
+    if isinstance(found, Rows):
+        value.view(-1, value.shape[-1]).index_add_(0, found.at, found.vectors, alpha=scale)
     else:
-        (value if keep == 1.0 else value.mul_(keep)).add_(found, alpha=scale)
+        value.add_(found, alpha=scale)
 
 
 def whole(found: Gradient, like: Tensor) -> Tensor:
     """The gradient of a parameter as one tensor."""
-    return torch.bmm(*found).view(like.shape) if isinstance(found, Product) else found
+    if isinstance(found, Product):
+        return torch.bmm(*found).view(like.shape)
+    if isinstance(found, Rows):
+        return like.new_zeros(like.shape[0] * like.shape[1], like.shape[2]).index_add_(0, *found).view(like.shape)
+    return found
 
 
 def passed(

@@ -12,9 +12,10 @@ from torch.func import grad as gradient
 
 from fedkin.core import losses
 from fedkin.core.tree import Batch, Model
-from fedkin.engines import layers
+from fedkin.engines import fused_lstm, layers
 from fedkin.engines.footprint import Footprint
-from fedkin.engines.fused import MASK, Fused, fits
+from fedkin.engines.fused import MASK, Fused, FusedLayers, fits
+from fedkin.engines.fused_lstm import FusedLSTM
 from fedkin.engines.layers import KeyedDropout
 from fedkin.engines.lifting import Logits, looped, unlifted
 from fedkin.errors import BadInput, require
@@ -59,8 +60,13 @@ class Network:
         self.sample, self.batch = sample, batch
         self.masks, self.footprint, self.outputs = self._try_out(sample, batch, classes)
         self.layers = layers.supported_layers(self.module, set(self.model))
-        self.fused = Fused(self.layers) if self.layers is not None and fits(self.layers, sample) else None
-        self.unlifted = None if self.layers is not None else unlifted(self.module, self.logits, self.model, sample)
+        self.fused: Fused | None = None
+        if self.layers is not None and fits(self.layers, sample):
+            self.fused = FusedLayers(self.layers)
+        elif fused_lstm.fits(self.module, self.model):
+            self.fused = FusedLSTM(self.model)
+        known = self.layers is not None or self.fused is not None
+        self.unlifted = None if known else unlifted(self.module, self.logits, self.model, sample)
         self.lifted = self.lift(self.logits)
 
     def lift(self, f: Logits) -> Logits:
@@ -127,6 +133,8 @@ class Network:
         if self.layers is not None:
             masks = {name: batch[MASK + name] for name in self.dropouts if MASK + name in batch}
             return layers.forward(self.layers, stacked, batch["x"], masks)
+        if isinstance(self.fused, FusedLSTM) and not torch.is_grad_enabled():
+            return self.fused.logits(stacked, batch)
         if len(batch["x"]) == 1:  # for one client vmap would only cost time
             one = [{name: value.squeeze(0) for name, value in values.items()} for values in (stacked, batch)]
             return self.logits(*one)[None]

@@ -137,7 +137,8 @@ class Scoring:
             at = some.to(self.device)
             done += len(some)
             self.tell("scoring samples", done, len(rows))
-            yield self.network.logits(model, {"x": picked(self.x, at)}).cpu(), picked(self.y, at).cpu()
+            out = self.network.stacked_logits(tree.repeated(model, 1), {"x": picked(self.x, at)[None]})[0]
+            yield out.cpu(), picked(self.y, at).cpu()
 
     def unknown(self, m: int) -> dict[str, Tensor]:
         """Return the metrics of m clients that are not computed yet, without those that a score has anyway."""

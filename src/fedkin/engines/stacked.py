@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
 from fedkin.engines.batching import Pass
+from fedkin.engines.fused import FusedLayers
 from fedkin.engines.network import Network
 from fedkin.engines.rehearsal import best_chunk, choose_way
 from fedkin.engines.simulation import Simulation
@@ -38,10 +39,10 @@ class Stacked(Simulation):
     def default_chunk(network: Network) -> int:
         """Return with how many clients at once training is fastest; a chunk changes speed and last digits only.
 
-        For networks that are trained without autograd it is measured, once for a machine; for others it is a rule that
-        was found on one.
+        For sequences of layers that are trained without autograd it is measured, once for a machine; for others it is a
+        rule that was found on one.
         """
-        if network.fused is None or network.sample.device.type == "cuda":
+        if not isinstance(network.fused, FusedLayers) or network.sample.device.type == "cuda":
             return Stacked.usual_chunk(network)
         choose_way(network)
         return best_chunk(network)
