@@ -52,6 +52,19 @@ BelowOne = Annotated[
 Count = Annotated[int, Rule(lambda v: v >= 1, "{field} must be at least 1, not {value}.", "of at least 1")]
 
 
+LONGEST = 200  # bytes of a name; a folder has at most 255, some of which go to temporary files
+
+
+def names_a_folder(value: object) -> bool:
+    """Whether a text can be the name of a folder in a run's folder: it leads nowhere else, and every system has it."""
+    if not isinstance(value, str) or not value.isprintable() or set(value) & set("/\\"):
+        return False
+    try:
+        return not value.startswith(".") and 0 < len(value.encode()) <= LONGEST
+    except UnicodeEncodeError:
+        return False
+
+
 @dataclass(frozen=True)
 class Place:
     """The field of a part whose value is checked."""

@@ -15,15 +15,14 @@ this one call; a part draws from no other. `Train`, which runs at the client, ha
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from pathlib import PurePath
 from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from fedkin.contract import Gives, Needs, Part, redefines
-from fedkin.errors import BadInput, require
-from fedkin.fields import Rule
+from fedkin.errors import BadInput, require, shown
+from fedkin.fields import Rule, names_a_folder
 from fedkin.messages import Model, Reply, Sent, Slot, Task
 from fedkin.training import Train
 
@@ -174,8 +173,8 @@ class Method(Part):
     receives: Who = "selected"  # who is sent something: the selected clients, or everyone
 
     def __post_init__(self) -> None:
-        folder = isinstance(self.name, str) and PurePath(self.name).name == self.name != ""
-        require(folder, f"A method's name is the name of its folder too, and '{self.name}' cannot be.")
+        sentence = f"A method's name is the name of its folder too, and {shown(self.name)} cannot be."
+        require(names_a_folder(self.name), sentence)
         for kind in (Select, Train, Keep, Collaborate):
             if not isinstance(part := getattr(self, kind.verb), kind):
                 found = type(part).__name__

@@ -19,11 +19,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from fedkin.errors import BadInput
+from fedkin.errors import BadInput, require, shown
+from fedkin.fields import names_a_folder
 from fedkin.runs import files
-from fedkin.runs.folder import RunFolder, check_format, write_format
+from fedkin.runs.folder import RunFolder
+from fedkin.runs.format import check_format, write_format
 
 LONGEST = 100  # letters of sites' names in the name of a folder
+TAKEN = ("format.json", "plan.json", "summary.json", "report.html", "effects.json", "what-if", *files.FOREIGN)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class CommandFolder:
 
     def run(self, method: str, seed: int, split: int | None = None, data_seed: int | None = None) -> RunFolder:
         """Return the folder of one run; the split and the data's seed are named only where there are several."""
+        free = names_a_folder(method) and method.lower() not in TAKEN
+        require(free, f"{shown(method)} cannot be the folder of a method in {self.path}; give the method another name.")
         name = f"seed-{seed}" + (f"-split-{split}" if split is not None else "")
         return RunFolder(self.path / method / (name + (f"-data-seed-{data_seed}" if data_seed is not None else "")))
 

@@ -37,31 +37,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from fedkin.errors import require
 from fedkin.runs import files, piecewise
 from fedkin.runs.files import Damaged
+from fedkin.runs.format import FORMAT, SEGMENTED, check_format, write_format
 
-FORMAT = 1  # folders without format.json have this layout too
-SEGMENTED = 2  # the layout of a run whose checkpoints have rows of private models in files of their own
 PICTURES = ("kin", "marks")  # folders of tensors by round
 MODELS, PREDICTIONS = "models.safetensors", "predictions.safetensors"
 ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round
-
-
-def check_format(path: Path) -> None:
-    """Refuse a folder whose layout this version does not know."""
-    try:
-        stored = files.read_json(path / "format.json") if (path / "format.json").exists() else {"format": FORMAT}
-    except Damaged:
-        stored = None
-    found = stored.get("format") if isinstance(stored, dict) else None
-    require(isinstance(found, int), f"{path / 'format.json'} is damaged: it does not say the format of the folder.")
-    newer = f"{path} was written by a newer fedkin (format {found}; this one reads up to {SEGMENTED}); update fedkin."
-    require(isinstance(found, int) and found <= SEGMENTED, newer)
-
-
-def write_format(path: Path, found: int = FORMAT) -> None:
-    files.write_json(path / "format.json", {"format": found})
 
 
 @dataclass(frozen=True)
@@ -164,15 +146,15 @@ class RunFolder:
         return {round_of(path): files.read_tensors(path) for path in self.picture_files(kind)}
 
     def picture_files(self, kind: str) -> list[Path]:
-        return sorted((self.path / kind).glob("round-*.safetensors"))
+        return numbered(self.path / kind, "round-", ".safetensors")
 
     def checkpoints(self) -> list[Path]:
         """Return the JSON files of the stored checkpoints, the newest first."""
-        return sorted((self.path / "checkpoints").glob("round-*.json"), reverse=True)
+        return numbered(self.path / "checkpoints", "round-", ".json")[::-1]
 
     def segments(self) -> list[Path]:
         """Return the files of rows of private models, the oldest first."""
-        return sorted((self.path / "checkpoints").glob("rows-*.safetensors"))
+        return numbered(self.path / "checkpoints", "rows-", ".safetensors")
 
     def new_segment(self) -> Path:
         """Return where the next file of rows is to be, and note that older versions cannot read this run."""
@@ -201,7 +183,11 @@ class RunFolder:
         files.write_json(self.path / "experiment.json", experiment)
 
     def go_on(self, experiment: dict[str, Any]) -> None:
-        """Write what is to be done now, and remove the summary and the predictions of what was done before."""
+        """Write what is to be done now, and remove the summary and the predictions of what was done before, and files
+        that a killed command left half written."""
+        for place in (self.path, *(self.path / name for name in (*PICTURES, "checkpoints"))):
+            for path in place.glob(".*.part"):
+                path.unlink()
         write_format(self.path, SEGMENTED if self.segments() else FORMAT)
         files.write_json(self.path / "experiment.json", experiment)
         for name in ("summary.json", PREDICTIONS):
@@ -228,16 +214,15 @@ class RunFolder:
 
     def write_tracked(self, tracker: str, value: dict[str, Any]) -> None:
         """Note something for a tracker, perhaps in every round: it survives a kill, but perhaps no power cut."""
-        beside = self.path / f".{tracked_file(tracker)}.part"
-        beside.write_text(json.dumps(value))
-        beside.replace(self.path / tracked_file(tracker))
+        with files.whole_file(self.path / tracked_file(tracker), settled=False) as file:
+            file.write(json.dumps(value).encode())
 
     def write_profile(self, value: dict[str, Any]) -> None:
         files.write_json(self.path / "profile.json", value)
 
     def opened(self, name: str) -> int:
         """Open one of the files that grow with every round, and return the system's handle of it."""
-        return os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        return os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
 
     def draw(self, kind: str, round: int, tensors: dict[str, Tensor]) -> None:
         """Store tensors of one of `PICTURES` for a round."""
@@ -289,6 +274,12 @@ def tracked_file(tracker: str) -> str:
 
 def round_name(round: int) -> str:
     return f"round-{round:06d}"
+
+
+def numbered(folder: Path, start: str, end: str) -> list[Path]:
+    """Return the files in a folder that are named by a number between these two texts, the smallest first."""
+    found = [path for path in folder.glob(f"{start}*{end}") if path.stem.removeprefix(start).isdecimal()]
+    return sorted(found, key=lambda path: int(path.stem.removeprefix(start)))
 
 
 def round_of(path: Path) -> int:

@@ -20,7 +20,7 @@ from fedkin.errors import BadInput, require
 from fedkin.parts import Method, Train
 from fedkin.runs import files
 from fedkin.runs.experiment import Experiment
-from fedkin.runs.folder import check_format, write_format
+from fedkin.runs.format import check_format, write_format
 from fedkin.runs.resume import difference
 from fedkin.runs.validation import SHARE, Aim, aim_of, with_validation
 from fedkin.runs.verdict import is_local, without_rate
