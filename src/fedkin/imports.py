@@ -1,6 +1,8 @@
 """Imports what users wrote, by 'module:attribute'; what goes wrong there is one sentence with the file and the line.
 
 The folder one stands in is importable. It is looked in last, so that a file in it never takes the place of a library.
+
+The folder of a run may come from somebody else. What it names is imported only if the user trusts it (`named_in`).
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import getsourcefile, getsourcelines
@@ -21,6 +25,9 @@ from fedkin.errors import BadInput, require
 
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 OWN = str(Path(__file__).parent)
+EVERYTHING = Path("/").resolve()
+TRUSTED: set[Path] = set()  # folders whose modules may be imported, with all that lies in them
+READ: ContextVar[Path | None] = ContextVar("read", default=None)  # the folder whose names are being read
 
 
 def importable() -> None:
@@ -28,6 +35,32 @@ def importable() -> None:
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
+
+
+def trust(folder: Path = EVERYTHING) -> None:
+    """Let modules be imported that this folder names, and those of folders in it."""
+    TRUSTED.add(folder.resolve())
+
+
+@contextmanager
+def named_in(folder: Path | None) -> Iterator[None]:
+    """Let the block read what a folder names. Modules are imported only if the user trusts the folder."""
+    token = READ.set(folder)
+    try:
+        yield
+    finally:
+        READ.reset(token)
+
+
+def check_trusted(what: str) -> None:
+    """Refuse to import a module that is named by a folder which the user does not trust."""
+    folder = READ.get()
+    if folder is None:
+        return
+    place = folder.resolve()
+    known = any(one in TRUSTED for one in (place, *place.parents))
+    advice = "if you know whose it is, add --trust (in Python, fk.load(folder, trust=True))"
+    require(known, f"{folder} names {what}, and importing that runs code of its author; {advice}.")
 
 
 def imported(path: str, what: str) -> Any:
@@ -47,6 +80,7 @@ def imported(path: str, what: str) -> Any:
 
 def user_module(name: str, what: str) -> ModuleType:
     """Return the module of this name; `what` is what it is imported for, and begins the sentence of an error."""
+    check_trusted(f"the module '{name}'")
     importable()
     top = name.partition(".")[0]
     try:

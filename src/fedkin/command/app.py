@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fedkin import imports
 from fedkin.runs.facts import versions
 
 app = typer.Typer(
@@ -25,6 +26,21 @@ def say_version(asked: bool) -> None:
     if asked:
         print(f"fedkin {versions()['fedkin']}")
         raise typer.Exit
+
+
+def say_trust(asked: bool) -> None:
+    """Let modules be imported that folders name, if that is asked for."""
+    imports.TRUSTED.discard(imports.EVERYTHING)
+    if asked:
+        imports.trust()
+
+
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Import modules that RUN names: it runs the code of whoever wrote it.", callback=say_trust
+    ),
+]
 
 
 @app.callback()

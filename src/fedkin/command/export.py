@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fedkin.command.app import app
+from fedkin.command.app import Trust, app
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, of a method, or of a comparison.")]
 Client = Annotated[str | None, typer.Option(help="Whose model, by name. [the common model]")]
@@ -31,6 +31,7 @@ def export(
     client: Client = None,
     method: MethodName = None,
     seed: Seed = None,
+    trust: Trust = False,
 ) -> None:
     """Write a client's model, with all that a service needs to use it without fedkin: the network (torch.export and
     safetensors), how a row becomes a sample, names of columns and classes, a model card, and a predict.py that runs

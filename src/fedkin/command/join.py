@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from fedkin.command.app import app
+from fedkin.command.app import Trust, app
 from fedkin.command.export import Folder, MethodName, Seed, say
 from fedkin.deploy.joining import Joined
 from fedkin.errors import require
@@ -29,6 +29,7 @@ def join(
     name: Annotated[str | None, typer.Option(help="The site's name. [its column of sites, or the file's name]")] = None,
     method: MethodName = None,
     seed: Seed = None,
+    trust: Trust = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
 ) -> None:
     """Say what a site that was not there would gain by joining, without running the federation again: by the common

@@ -21,7 +21,7 @@ from fedkin.command.lists import WIDTH
 from fedkin.command.options import PlayOptions, RunOptions, shared
 from fedkin.command.page import table_paths, write_report, write_tables
 from fedkin.command.progress import Progress
-from fedkin.command.read import fresh_folder, read_cluster, read_experiments, read_jobs
+from fedkin.command.read import fresh_folder, going_on, read_cluster, read_experiments, read_jobs
 from fedkin.command.watch import beside
 from fedkin.comparison.compare import carry_out, plan_for
 from fedkin.comparison.experiment_files import as_file
@@ -193,7 +193,7 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions, prepared: float = 0.
     plan, profiled = profiling(plan) if options.profile else (plan, None)
     trackers = trackers_for(options.track, plan.folder.path)
     wanted = [table_paths(texts) for texts in (options.export, options.export_clients, options.export_pairs)]
-    go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
+    go_on = going_on("run", plan.folder.path, (one.experiment for one in plan.runs))
     progress = Progress(screen, plan.runs)
     with beside(options.watch, plan.folder.path, progress.doing, screen) as end_page:
         with progress:

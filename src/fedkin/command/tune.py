@@ -17,7 +17,7 @@ from fedkin.command.app import app
 from fedkin.command.columns import print_columns
 from fedkin.command.options import DataOptions, RunOptions, option, shared
 from fedkin.command.progress import Progress
-from fedkin.command.read import fresh_folder, read_experiments, read_jobs
+from fedkin.command.read import fresh_folder, going_on, read_experiments, read_jobs
 from fedkin.command.trials import TrialProgress
 from fedkin.comparison.processes import Killed
 from fedkin.errors import Unfinished, require
@@ -171,7 +171,7 @@ def planned(targets: list[str], options: TuneOptions, loaded: Validated) -> Plan
 
 def resumed(folder: Path, options: TuneOptions, loaded: Validated) -> Plan:
     """Return what a folder set out to tune; only the number of trials and of processes may be another one."""
-    free = ("trials", "jobs", "out", "resume")
+    free = ("trials", "jobs", "out", "resume", "trust")
     said = [
         entry.name.replace("_", "-")
         for entry in fields(TuneOptions)
@@ -186,7 +186,7 @@ def resumed(folder: Path, options: TuneOptions, loaded: Validated) -> Plan:
 
 def carry(plan: Plan, loaded: Validated, screen: Console) -> None:
     """Tune with a progress display, and show what came out."""
-    go_on = f"Go on with: fedkin tune --resume {plan.folder}"
+    go_on = going_on("tune", plan.folder, (one.asked for one in plan.tunings))
     with Progress(screen, []) as progress:
         shown = TrialProgress(progress, {one.name: one.budget.trials for one in plan.tunings})
         try:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedkin.answers.sentences import amount, called, number, together
-from fedkin.command.app import app
+from fedkin.command.app import Trust, app
 from fedkin.command.page import write_report
 from fedkin.command.progress import Progress
 from fedkin.command.read import read_jobs
@@ -35,7 +35,7 @@ Jobs = Annotated[str | None, typer.Option(help="Runs side by side: a number, or 
 
 
 @app.command("what-if")
-def what_if(folder: Folder, leave_out: Without = None, jobs: Jobs = None) -> None:
+def what_if(folder: Folder, leave_out: Without = None, jobs: Jobs = None, trust: Trust = False) -> None:
     """Run a comparison again without some sites, and say what each of the others gains or loses by it.
 
     fedkin what-if runs/compare-patients-1 --without "Hospital 4" --without "Hospital 9"

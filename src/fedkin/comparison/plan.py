@@ -13,6 +13,7 @@ from fedkin.data import Data, load
 from fedkin.data.federation import Federation
 from fedkin.engines.cluster.connection import check_cluster
 from fedkin.errors import BadInput, require
+from fedkin.imports import named_in
 from fedkin.methods.local import alone, local, matched
 from fedkin.parts import Method, Train
 from fedkin.round import begin
@@ -201,7 +202,8 @@ def read_plan(folder: Path) -> dict[str, Any]:
 def stored_plan(folder: Path) -> Plan:
     """Return the plan of a folder. Data and modules that were handed over in Python cannot be found again."""
     plan, place = read_plan(folder), CommandFolder(folder)
-    runs = [Planned(Experiment.from_json(value), run) for value, run in place.planned()]
+    with named_in(folder):
+        runs = [Planned(Experiment.from_json(value), run) for value, run in place.planned()]
     targets = tuple(plan.get("targets", ()))
     return Plan(place, runs, plan.get("jobs", 1), plan.get("tuned") or {}, targets, plan.get("cluster"))
 
@@ -211,7 +213,8 @@ def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Plan
 
     `stored` are the experiments of its plan, as JSON.
     """
-    there = {key_of(value): value for value in map(with_new_fields, stored)}
+    with named_in(folder):
+        there = {key_of(value): value for value in map(with_new_fields, stored)}
     here = {key_of(one.experiment.described()): one.experiment for one in asked}
     every = [*there, *here]
     shown = [word for i, word in enumerate(WORDS) if not i or len({key[1 + i] for key in every}) > 1]

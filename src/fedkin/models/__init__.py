@@ -41,12 +41,17 @@ def build(spec: str, shape: Shape, classes: int, seed: int, vocabulary: int | No
     `spec` is a name of `MODELS`, with sizes if wanted ("mlp:200,200"), or an import path ("package.module:Name").
     `shape` is the shape of one sample, and `vocabulary` the number of tokens of text (None: the data are numbers).
     """
-    name, words = parsed(spec) if ":" not in spec or spec.split(":")[0] in MODELS else (spec, [])
+    name, words = (spec, []) if is_imported(spec) else parsed(spec)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(key(seed, "init") >> 1)
         if name not in MODELS:
             return import_model(spec, shape, classes)
         return MODELS[name](*model_arguments(spec, name, words, shape, classes, vocabulary))
+
+
+def is_imported(spec: str) -> bool:
+    """Whether a model is named by an import path."""
+    return ":" in spec and spec.split(":")[0] not in MODELS
 
 
 def model_arguments(

@@ -19,9 +19,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from fedkin.errors import BadInput, require, shown
+from fedkin.errors import require, shown
 from fedkin.fields import names_a_folder
-from fedkin.runs import files
+from fedkin.runs import files, schema
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.format import check_format, write_format
 
@@ -77,12 +77,7 @@ class CommandFolder:
 
     def plan(self) -> dict[str, Any]:
         check_format(self.path)
-        plan = files.read_json(self.path / "plan.json")
-        whole = isinstance(plan, dict) and isinstance(plan.get("arms"), list) and plan["arms"]
-        if not whole:
-            where = self.path / "plan.json"
-            raise BadInput(f"{where} is damaged, so the run cannot be resumed; start it anew elsewhere.")
-        return dict(plan)
+        return schema.read(schema.PlanSaid, self.path / "plan.json")
 
     def against(self) -> dict[str, str]:
         """Return the Local that each method is compared with; empty where an older version wrote the plan, which

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedkin import models
 from fedkin.data.federation import Federation
 from fedkin.data.spec import Data, is_path
 from fedkin.engines import ENGINES
 from fedkin.errors import BadInput, require, unknown
 from fedkin.evaluate import KINDS
+from fedkin.imports import check_trusted
 from fedkin.methods import named
 from fedkin.metrics import named as named_metric
 from fedkin.parts import Method
@@ -109,6 +111,12 @@ class Experiment:
         other = self.engine != "ray" and (self.actors is not None or self.ray_address is not None)
         require(not other, "Actors, and the address of a cluster, are of the engine ray; add --engine ray.")
 
+    @property
+    def names_modules(self) -> bool:
+        """Whether a part or the model is named by the module that it is imported from."""
+        own = any(":" in label for label in part_json.labels(self.method))
+        return own or (isinstance(self.model, str) and models.is_imported(self.model))
+
     def described(self) -> dict[str, Any]:
         """Return the experiment as JSON. A federation or a module handed in is described by what can be seen of it."""
         found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -135,6 +143,8 @@ class Experiment:
         if "data" in given:
             given["data"] = data_from_json(given["data"])
         require(isinstance(given.get("model", "mlr"), str), "An experiment's model in a file is a name.")
+        if models.is_imported(given.get("model", "mlr")):
+            check_trusted(f"the model '{given['model']}'")
         if isinstance(given.get("score"), list):
             given["score"] = tuple(given["score"])
         return Experiment(**given)

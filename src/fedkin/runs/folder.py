@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from fedkin.runs import files, piecewise
+from fedkin.runs import files, piecewise, schema
 from fedkin.runs.files import Damaged
 from fedkin.runs.format import FORMAT, SEGMENTED, check_format, write_format
 
@@ -79,12 +79,12 @@ class RunFolder:
         return self
 
     def experiment(self) -> dict[str, Any]:
-        return dict(files.read_json(self.path / "experiment.json"))
+        return schema.read(schema.ExperimentSaid, self.path / "experiment.json")
 
     def clients(self) -> dict[str, Any]:
         """Return what clients.json says; empty where there is none."""
         path = self.path / "clients.json"
-        return dict(files.read_json(path)) if path.exists() else {}
+        return schema.read(schema.ClientsSaid, path) if path.exists() else {}
 
     def preparation(self) -> dict[str, Any] | None:
         """Return how rows of a table became samples; None where the data were no table."""
@@ -92,12 +92,11 @@ class RunFolder:
         return dict(files.read_json(path)) if path.exists() else None
 
     def summary(self) -> dict[str, Any]:
-        return dict(files.read_json(self.path / "summary.json"))
+        return schema.read(schema.SummarySaid, self.path / "summary.json")
 
     def rounds(self) -> list[dict[str, Any]]:
         """Return a line for each round. A last line that was cut short by a kill does not count."""
-        with open(self.path / ROUNDS) as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+        return schema.read_lines(self.path / ROUNDS)
 
     def profile(self) -> dict[str, Any] | None:
         """Return where the time of the run went; None where nobody asked for it."""

@@ -19,6 +19,7 @@ from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
 from fedkin.evaluate import score_models, score_received
+from fedkin.imports import trust
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
@@ -81,6 +82,8 @@ def run(
     if resume and place is not None:
         check(place, experiment, about, warn)
     where = None if place is None else place.path
+    if where is not None:
+        trust(where)  # what it names, the caller has named
     callbacks = [callback.for_run(experiment.method.name, experiment.seed, where) for callback in callbacks]
     for sentence in experiment.method.cautions(setup.task):
         warn(sentence)

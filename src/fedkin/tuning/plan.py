@@ -17,6 +17,7 @@ from typing import Any
 
 from fedkin.comparison.plan import settled, with_local
 from fedkin.errors import BadInput, require
+from fedkin.imports import named_in
 from fedkin.parts import Method, Train
 from fedkin.runs import files
 from fedkin.runs.experiment import Experiment
@@ -196,7 +197,8 @@ def stored_plan(folder: Path, loaded: Validated, *, trials: int | None = None, j
     stored = read_plan(folder)
     tunings = []
     for one in stored["methods"]:
-        asked = Experiment.from_json(one["experiment"])
+        with named_in(folder):
+            asked = Experiment.from_json(one["experiment"])
         budget = Budget(**one["budget"])
         budget = replace(budget, trials=trials) if trials is not None and not budget.grid else budget
         chosen = replace(asked, evaluate_every=one["evaluate_every"], threads=one["threads"])
