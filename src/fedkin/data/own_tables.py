@@ -44,10 +44,19 @@ def read_own(data: Data, progress: bool = False) -> Samples:
     require(files, f"The folder {data.name} holds no {', '.join(TABLES)} file.")
     read = [read_file(file) for file in sorted(files, key=lambda file: natural_key(file.name))]
     if asked is None:  # then a file is a client, also if it has a column that is called client
+        check_names(read)
         read = [
             File(file.name, file.frame.assign(**{OWNER: Path(file.name).stem}), file.x, file.notes) for file in read
         ]
     return _samples(read, data, asked or CLIENT, needs_client=asked is not None)
+
+
+def check_names(files: list[File]) -> None:
+    """Refuse two files of one name, which would be one client."""
+    first: dict[str, str] = {}
+    for file in files:
+        other = first.setdefault(Path(file.name).stem, file.name)
+        require(other == file.name, f"{other} and {file.name} would be one client; rename or remove one.")
 
 
 def _samples(files: list[File], data: Data, client: str, needs_client: bool) -> Samples:
