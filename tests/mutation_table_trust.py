@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation_table import Mutation
 
 OUTSIDE = "faults/test_outside_the_folder.py"
+OWN = "faults/test_own_data_never_silently_wrong.py"
 OTHERS = "faults/test_folders_of_others.py"
 
 TRUST = [
@@ -19,4 +20,9 @@ TRUST = [
     Mutation("seed-as-html", "{escape(str(begun[0].seed))}", "{begun[0].seed}", OTHERS),
     Mutation("any-script-runs", "policy.replace(ANY_SCRIPT,", 'policy.replace("",', OTHERS),
     Mutation("any-shape-is-believed", "validate(value)", "pass", f"{OTHERS} -k shape"),
+    Mutation("clients-merge", "require(client not in parts,", "require(True,", OWN),
+    Mutation("files-merge", "require(other == file.name,", "require(True,", OWN),
+    Mutation("label-as-a-feature", "check_different([name.strip() for name in names], path.name)", "pass", OWN),
+    Mutation("any-size-of-numbers", "require(most <= LARGEST,", "require(True,", OWN),
+    Mutation("inexact-labels", 'require(task == "regress" or most < EXACT, inexact)', "pass", OWN),
 ]
