@@ -6,6 +6,7 @@ from mutation_table import Mutation
 
 OUTSIDE = "faults/test_outside_the_folder.py"
 OWN = "faults/test_own_data_never_silently_wrong.py"
+PAIRS = "conformance/test_every_pair.py -k control or train-collaborate"
 OTHERS = "faults/test_folders_of_others.py"
 
 TRUST = [
@@ -25,4 +26,6 @@ TRUST = [
     Mutation("label-as-a-feature", "check_different([name.strip() for name in names], path.name)", "pass", OWN),
     Mutation("any-size-of-numbers", "require(most <= LARGEST,", "require(True,", OWN),
     Mutation("inexact-labels", 'require(task == "regress" or most < EXACT, inexact)', "pass", OWN),
+    Mutation("models-nobody-sends", "require(not lacking,", "require(True,", PAIRS),
+    Mutation("models-nobody-uploads", "require(not unknown,", "require(True,", PAIRS),
 ]

@@ -207,6 +207,7 @@ class Method(Part):
             f"In '{self.name}' {type(self.train).__name__} trains one common model, and {collaborate} has none; set "
             "collaborate=Mean.",
         )
+        self.check_models()
         require(
             gives.replies or not needs.replies,
             f"In '{self.name}' nothing is ever sent, so neither {select} nor "
@@ -217,6 +218,17 @@ class Method(Part):
             f"In '{self.name}' clients cannot start from their own model, because "
             f"{collaborate} gives them none; set train.start=sent.",
         )
+
+    def check_models(self) -> None:
+        """Refuse parts of which one hands over a model that the other does not know."""
+        needed, given = self.train.needs.models, self.collaborate.gives.models
+        train, collaborate = type(self.train).__name__, type(self.collaborate).__name__
+        lacking = [name for name in needed if name not in given]
+        sentence = f"In '{self.name}' {train} needs a model called '{''.join(lacking[:1])}' to be sent too, which"
+        require(not lacking, f"{sentence} {collaborate} does not; choose a collaborate part that goes with {train}.")
+        unknown = [name for name in given if name not in needed]
+        sentence = f"In '{self.name}' {collaborate} takes a model called '{''.join(unknown[:1])}' from uploads, which"
+        require(not unknown, f"{sentence} {train} does not send; choose a train part that goes with {collaborate}.")
 
     @property
     def needs(self) -> Needs:
