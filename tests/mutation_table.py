@@ -31,7 +31,7 @@ FLAMBY = "data/test_heart_flamby.py"
 
 PARTS = [
     Mutation("prox-sign", "(self.towards, -self.pull)", "(self.towards, self.pull)", "golden train -k prox"),
-    Mutation("prox-sign-plain", "model), self.pull)", "model), -self.pull)", "golden train equivalence -k prox"),
+    Mutation("prox-sign-plain", "carry[name], -rate * factor)", "carry[name], rate * factor)", "equivalence -k prox"),
     Mutation("prox-no-gradient", '("model", "centre", self.lam', '("model", "model", self.lam', "golden train -k prox"),
     Mutation("momentum-not-at-rest", "tree.zeros(carry[self.model])", "carry[self.model]", "golden train"),
     Mutation("rate-decay-early", "self.rate_decay ** (round - 1)", "self.rate_decay ** round", "golden train -k rate"),
@@ -172,7 +172,7 @@ RUNS = [
     ),
     Mutation("indicator-forgotten", "if missing else []", "if False else []", "data -k preparation"),
     Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
-    Mutation("half-line-believed", 'if line.endswith("\\n")', "", "report -k partial"),
+    Mutation("half-line-believed", 'split("\\n")[:-1]', 'split("\\n")', "report -k partial"),
     Mutation(
         "last10-of-the-first", '"last10": float(np.mean(values[-10:', '"last10": float(np.mean(values[:10', STATISTICS
     ),

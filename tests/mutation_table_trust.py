@@ -7,6 +7,7 @@ from mutation_table import Mutation
 OUTSIDE = "faults/test_outside_the_folder.py"
 OWN = "faults/test_own_data_never_silently_wrong.py"
 PAIRS = "conformance/test_every_pair.py -k control or train-collaborate"
+DIVERGING = "faults/test_diverging.py core/test_tree.py -k engines or diverged"
 OTHERS = "faults/test_folders_of_others.py"
 
 TRUST = [
@@ -28,4 +29,8 @@ TRUST = [
     Mutation("inexact-labels", 'require(task == "regress" or most < EXACT, inexact)', "pass", OWN),
     Mutation("models-nobody-sends", "require(not lacking,", "require(True,", PAIRS),
     Mutation("models-nobody-uploads", "require(not unknown,", "require(True,", PAIRS),
+    Mutation("only-finite-counts", "dim=1) <= LARGEST", "dim=1) < torch.inf", DIVERGING),
+    Mutation(
+        "another-order-of-adding", "shrink * w, model), gradient, -rate)", "w, model), gradient, -rate)", DIVERGING
+    ),
 ]
