@@ -8,6 +8,7 @@ OUTSIDE = "faults/test_outside_the_folder.py"
 OWN = "faults/test_own_data_never_silently_wrong.py"
 PAIRS = "conformance/test_every_pair.py -k control or train-collaborate"
 DIVERGING = "faults/test_diverging.py core/test_tree.py -k engines or diverged"
+SIGNALS = "faults/test_signals_and_limits.py"
 OTHERS = "faults/test_folders_of_others.py"
 
 TRUST = [
@@ -33,4 +34,7 @@ TRUST = [
     Mutation(
         "another-order-of-adding", "shrink * w, model), gradient, -rate)", "w, model), gradient, -rate)", DIVERGING
     ),
+    Mutation("no-signal-to-end", "STOPS = (signal.SIGINT, signal.SIGTERM)", "STOPS = (signal.SIGINT,)", SIGNALS),
+    Mutation("any-size-of-models", "require(size <= free(),", "require(True,", SIGNALS),
+    Mutation("memory-unsaid", "if need <= there:", "if True:", SIGNALS),
 ]

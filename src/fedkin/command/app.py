@@ -48,6 +48,9 @@ def options_of_all(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and end.", callback=say_version, is_eager=True)
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of a failure too; it may stand at any place.")
+    ] = False,
 ) -> None:
     """Personalised federated learning in which each client learns from its kin.
 

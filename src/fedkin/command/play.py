@@ -212,7 +212,7 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions, prepared: float = 0.
         if found is None:
             end_page(f"Stopped and saved; this page no longer changes. {go_on}")
             screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
-            raise typer.Exit(130)
+            raise typer.Exit(progress.code)
         page = show(found, options.as_json, screen)
         end_page(f"This page no longer changes; {f'the report is {page}' if page else 'its run is over'}.")
         write_tables(found, wanted, screen)

@@ -197,7 +197,7 @@ def carry(plan: Plan, loaded: Validated, screen: Console) -> None:
             raise Unfinished(f"{error} {go_on}") from None
     if found is None:
         screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
-        raise typer.Exit(130)
+        raise typer.Exit(progress.code)
     for tuned in found:
         Console(width=max(Console().width, 100)).print(table(tuned))
     files = plan.comparison if len(found) > 1 else plan.best(found[0].method.name)

@@ -12,6 +12,7 @@ from inspect import signature
 import torch
 from torch import nn
 
+from fedkin.core.machine import free, readable
 from fedkin.core.rng import key
 from fedkin.data.notation import parsed
 from fedkin.errors import BadInput, require, unknown
@@ -42,11 +43,23 @@ def build(spec: str, shape: Shape, classes: int, seed: int, vocabulary: int | No
     `shape` is the shape of one sample, and `vocabulary` the number of tokens of text (None: the data are numbers).
     """
     name, words = (spec, []) if is_imported(spec) else parsed(spec)
+    arguments = model_arguments(spec, name, words, shape, classes, vocabulary) if name in MODELS else []
+    if name in MODELS:
+        check_size(spec, lambda: MODELS[name](*arguments))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(key(seed, "init") >> 1)
-        if name not in MODELS:
-            return import_model(spec, shape, classes)
-        return MODELS[name](*model_arguments(spec, name, words, shape, classes, vocabulary))
+        return MODELS[name](*arguments) if name in MODELS else import_model(spec, shape, classes)
+
+
+def check_size(spec: str, make: Callable[[], nn.Module]) -> None:
+    """Refuse a model that does not fit into memory, before it is built."""
+    try:
+        with torch.device("meta"):
+            size = sum(value.numel() * value.element_size() for value in make().parameters())
+    except (RuntimeError, OverflowError, TypeError) as error:  # torch cannot count that far
+        raise BadInput(f"Model '{spec}' is larger than any machine's memory; choose smaller sizes.") from error
+    need, there = readable(size), readable(free())
+    require(size <= free(), f"Model '{spec}' needs {need}, and {there} are free; choose smaller sizes.")
 
 
 def is_imported(spec: str) -> bool:

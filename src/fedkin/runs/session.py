@@ -23,7 +23,7 @@ from fedkin.imports import trust
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
-from fedkin.runs import diagnostics, files
+from fedkin.runs import diagnostics, files, memory
 from fedkin.runs.callback import Callback, Callbacks, Record
 from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoint
 from fedkin.runs.ending import Ending
@@ -85,7 +85,9 @@ def run(
     if where is not None:
         trust(where)  # what it names, the caller has named
     callbacks = [callback.for_run(experiment.method.name, experiment.seed, where) for callback in callbacks]
-    for sentence in experiment.method.cautions(setup.task):
+    samples = federation.x.nbytes
+    large = memory.advice(experiment.method, setup.task, setup.chunk, setup.memory, samples)
+    for sentence in [*experiment.method.cautions(setup.task), *large]:
         warn(sentence)
     if federation.task == "classify":
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
