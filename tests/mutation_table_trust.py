@@ -9,6 +9,7 @@ OWN = "faults/test_own_data_never_silently_wrong.py"
 PAIRS = "conformance/test_every_pair.py -k control or train-collaborate"
 DIVERGING = "faults/test_diverging.py core/test_tree.py -k engines or diverged"
 SIGNALS = "faults/test_signals_and_limits.py"
+ODD = "faults/test_odd_invocations.py"
 OTHERS = "faults/test_folders_of_others.py"
 
 TRUST = [
@@ -37,4 +38,9 @@ TRUST = [
     Mutation("no-signal-to-end", "STOPS = (signal.SIGINT, signal.SIGTERM)", "STOPS = (signal.SIGINT,)", SIGNALS),
     Mutation("any-size-of-models", "require(size <= free(),", "require(True,", SIGNALS),
     Mutation("memory-unsaid", "if need <= there:", "if True:", SIGNALS),
+    Mutation("python-itself-is-called", "require(not isbuiltin(found), sentence)", "pass", f"{ODD} -k dict"),
+    Mutation("markup-in-names", "markup=False, emoji=False", "markup=True, emoji=False", f"{ODD} -k markup"),
+    Mutation("any-count", "require(whole and least <= value <= most, sentence)", "pass", f"{ODD} -k odd_invocation"),
+    Mutation("words-that-are-no-text", "require(not odd,", "require(True,", f"{ODD} -k odd_invocation"),
+    Mutation("any-number-of-clients", "require(need <= free(),", "require(need <= 10**19,", f"{ODD} -k synthetic"),
 ]

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from inspect import get_annotations
-from math import isfinite
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -52,6 +51,7 @@ BelowOne = Annotated[
 Count = Annotated[int, Rule(lambda v: v >= 1, "{field} must be at least 1, not {value}.", "of at least 1")]
 
 
+WHOLE, LARGE = 2**31, 1e30  # whole numbers are below the first, others at most the second
 LONGEST = 200  # bytes of a name; a folder has at most 255, some of which go to temporary files
 
 
@@ -164,10 +164,11 @@ def number(hint: type) -> Rule:
 
 
 def is_number(value: Any, whole: bool) -> bool:
-    """Whether this is a finite number, and without a fraction if it has to be `whole`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not isfinite(value):
+    """Whether this is a finite number that a float32 can be, and if it has to be `whole` one that an int32 can be."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
-    return not whole or float(value).is_integer()
+    size: Any = abs(value)
+    return bool(size < WHOLE and float(value).is_integer()) if whole else bool(size <= LARGE)
 
 
 def is_part(kind: Any) -> bool:

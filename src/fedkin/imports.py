@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from importlib import import_module
-from inspect import getsourcefile, getsourcelines
+from inspect import getsourcefile, getsourcelines, isbuiltin
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
-from fedkin.errors import BadInput, require
+from fedkin.errors import BadInput, require, shown
 
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 OWN = str(Path(__file__).parent)
@@ -66,15 +66,20 @@ def check_trusted(what: str) -> None:
 def imported(path: str, what: str) -> Any:
     """Return what 'package.module:attribute' names; `what` says what it is meant to be, as in 'The method'."""
     name, _, attribute = path.partition(":")
-    require(name and attribute, f"{what} '{path}' should look like module:attribute.")
+    words = all(word.isidentifier() for word in [*name.split("."), *attribute.split(".")])
+    require(words, f"{what} {shown(path)} should look like module:attribute.")
     module = user_module(name, f"{what} '{path}'")
     found: Any = module
     for word in attribute.split("."):
         if not hasattr(found, word):
             near = get_close_matches(word, [known for known in dir(found) if not known.startswith("_")], n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else "."
-            raise BadInput(f"{what} '{path}' cannot be imported: {module.__file__ or name} has no '{word}'{hint}")
+            raise BadInput(
+                f"{what} '{path}' cannot be imported: {getattr(module, '__file__', None) or name} has no '{word}'{hint}"
+            )
         found = getattr(found, word)
+    sentence = f"{what} '{path}' is a {type(found).__name__} of Python itself; give a class or a function of yours."
+    require(not isbuiltin(found), sentence)
     return found
 
 
@@ -92,7 +97,7 @@ def user_module(name: str, what: str) -> ModuleType:
         raise BadInput(f"{what} cannot be imported: there is no module '{error.name}'; {where}.") from None
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise failed(what, error) from error
-    there = Path(sys.modules[top].__file__ or "").resolve()
+    there = Path(getattr(sys.modules[top], "__file__", None) or "").resolve()
     for file in (Path(f"{top}.py").resolve(), Path(top, "__init__.py").resolve()):
         sentence = f"{what} is looked for in {there}, which is installed; rename {file} to have it imported."
         require(not file.is_file() or file == there, sentence)
@@ -113,6 +118,15 @@ def failed(what: str, error: BaseException) -> BadInput:
     said = " ".join(str(getattr(error, "msg", None) or error).split()) or "it gave no reason"
     words = said if isinstance(error, BadInput) else f"{type(error).__name__}: {said}"
     return BadInput(f"{what} fails{f' in {place}' if place else ''}: {words.rstrip('.')}.")
+
+
+def of_user(error: Exception) -> BadInput | None:
+    """Return the sentence for an error that was raised in code of the user's, a network or a part; else None."""
+    if isinstance(error, BadInput) or not place_of(error):
+        return None
+    found = failed("Your code", error)
+    vmapped = "data-dependent" in str(error) or "vmap" in str(error)
+    return BadInput(f"{found} With --engine plain one client is trained after another.") if vmapped else found
 
 
 def place_of(error: BaseException) -> str:

@@ -9,7 +9,6 @@ import traceback
 from traceback import extract_tb
 
 import click
-from rich.console import Console
 
 from fedkin.command import (  # noqa: F401  each enters its commands
     choices,
@@ -24,18 +23,23 @@ from fedkin.command import (  # noqa: F401  each enters its commands
     what_if,
 )
 from fedkin.command.app import app
-from fedkin.errors import LONGEST, BadInput, Unfinished, shown
+from fedkin.command.screen import plain_console, prepare_streams
+from fedkin.errors import LONGEST, BadInput, Unfinished, require, shown
+from fedkin.imports import of_user
 from fedkin.runs import files
 
 DEBUG = "--debug"
+READ = 1000  # characters of a sentence
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main() -> None:
     """Run the command. Bad input is one sentence and exit code 2, any other failure one sentence and exit code 1; the
     word --debug, at any place, shows the traceback of a failure too."""
+    prepare_streams()
     words = [word for word in sys.argv[1:] if word != DEBUG]
     try:
+        check_words(words)
         code = app(args=words, standalone_mode=False)
     except KeyboardInterrupt:
         code = 130
@@ -44,6 +48,13 @@ def main() -> None:
             traceback.print_exc()
         code = complain(*told(error))
     sys.exit(code or 0)
+
+
+def check_words(words: list[str]) -> None:
+    """Refuse words that no file can be called."""
+    for word in words:
+        odd = any(c == "\0" or "\ud800" <= c <= "\udfff" for c in word)
+        require(not odd, f"The word {shown(word)} has a character that is not text; leave it out.")
 
 
 def told(error: Exception) -> tuple[str, int]:
@@ -60,6 +71,8 @@ def told(error: Exception) -> tuple[str, int]:
         return system_sentence(error, error.errno), 2
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "There is not enough memory for this; take fewer clients, a smaller model, or a smaller --chunk.", 2
+    if (mine := of_user(error)) is not None:
+        return str(mine), 2
     frame = extract_tb(error.__traceback__)[-1]
     said = " ".join(str(error).split())[:LONGEST] or "no reason given"
     place = f"{frame.filename}, line {frame.lineno}"
@@ -75,11 +88,11 @@ def system_sentence(error: OSError, number: int) -> str:
 
 
 def complain(sentence: str, code: int = 2) -> int:
-    """Print a sentence on standard error, in letters that it has, and return the exit code."""
+    """Print a sentence on standard error, without the middle of a very long one, and return the exit code."""
     if sentence:
-        letters = sys.stderr.encoding or "ascii"
-        plain = sentence.encode(letters, "backslashreplace").decode(letters)
-        Console(stderr=True).print(f"fedkin: {plain}", style="red", highlight=False, markup=False, soft_wrap=True)
+        sentence = sentence if len(sentence) <= READ else f"{sentence[: READ // 2]} ... {sentence[-READ // 2 :]}"
+        plain = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in sentence)
+        plain_console(stderr=True).print(f"fedkin: {plain}", style="red", highlight=False, markup=False, soft_wrap=True)
     return code
 
 

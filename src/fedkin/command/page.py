@@ -11,6 +11,7 @@ from rich.console import Console
 
 from fedkin.command.alive import alive
 from fedkin.command.app import app
+from fedkin.command.screen import plain_console
 from fedkin.comparison.exports import checked_path
 from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.errors import require
@@ -58,10 +59,10 @@ def report(
     """
     wanted = [table_paths(texts) for texts in (export, export_clients, export_pairs)]
     if any(wanted):
-        write_tables(load_comparison(folder), wanted, Console(stderr=True))
+        write_tables(load_comparison(folder), wanted, plain_console(stderr=True))
     begun = CommandFolder(folder).runs()
     require(begun, f"{folder} is not a run of fedkin; give the folder that 'fedkin run' named.")
-    page = write_report(folder, Console(stderr=True))
+    page = write_report(folder, plain_console(stderr=True))
     if page is None:
         raise typer.Exit(2)
     print(page)

@@ -39,10 +39,10 @@ class Progress:
         self.whole: TaskID | None = None
         self.bar = Bar(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[seen]}"),
+            TextColumn("{task.fields[seen]}", markup=False),
             TimeRemainingColumn(),
             console=screen,
             transient=True,

@@ -21,6 +21,8 @@ from fedkin.runs.experiment import Experiment
 from fedkin.runs.setup import cores
 from fedkin.runs.verdict import LOCAL
 
+MOST_JOBS = 1024
+
 
 def read_experiments(targets: Sequence[str], options: RunOptions) -> tuple[list[Experiment], list[int], RunOptions]:
     """Return an experiment for each arm that the targets ask for, and the seeds, with the given options on top.
@@ -68,8 +70,8 @@ def read_jobs(text: str | None, runs: int, device: str) -> int | None:
         return None
     if text.strip().lower() == "auto":
         return min(runs, cores()) if device == "cpu" else 1
-    whole = text.strip().isascii() and text.strip().isdigit() and int(text) >= 1
-    require(whole, f"--jobs takes a number of processes from 1, or auto: one a core; not '{text}'.")
+    whole = text.strip().isascii() and text.strip().isdigit() and len(text) < 9 and 1 <= int(text) <= MOST_JOBS
+    require(whole, f"--jobs takes a number of processes from 1 to {MOST_JOBS:,}, or auto: one a core; not '{text}'.")
     return int(text)
 
 

@@ -18,6 +18,7 @@ from fedkin.command.columns import print_columns
 from fedkin.command.options import DataOptions, RunOptions, option, shared
 from fedkin.command.progress import Progress
 from fedkin.command.read import fresh_folder, going_on, read_experiments, read_jobs
+from fedkin.command.screen import plain_console
 from fedkin.command.trials import TrialProgress
 from fedkin.comparison.processes import Killed
 from fedkin.errors import Unfinished, require
@@ -126,7 +127,7 @@ def tune(targets: Targets, options: TuneOptions) -> None:
     with alive("Loading the data and checking the plan"):
         going_on = options.resume and options.out is None and len(targets) == 1 and targets[0] not in METHODS
         plan = resumed(Path(targets[0]), options, loaded) if going_on else planned(targets, options, loaded)
-    screen = Console(stderr=True)
+    screen = plain_console(stderr=True)
     print_columns(loaded(plan.tunings[0].asked), screen)
     for one in plan.tunings:
         space = ", ".join(f"{path}={axis}" for path, axis in one.space.items())
@@ -199,7 +200,7 @@ def carry(plan: Plan, loaded: Validated, screen: Console) -> None:
         screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
         raise typer.Exit(progress.code)
     for tuned in found:
-        Console(width=max(Console().width, 100)).print(table(tuned))
+        plain_console(width=max(plain_console().width, 100)).print(table(tuned))
     files = plan.comparison if len(found) > 1 else plan.best(found[0].method.name)
     command = "compare" if len(found) > 1 else "run"
     screen.print(f"The best settings are in {plan.folder}; next: fedkin {command} {files}", soft_wrap=True)

@@ -153,13 +153,13 @@ def differences(train: Train, plain: Train) -> str:
 def checked_seeds(seeds: object) -> list[int]:
     """Return the seeds: a number of them (3 means 0, 1, 2), or a list of different whole numbers from 0."""
     if isinstance(seeds, int) and not isinstance(seeds, bool):
-        require(seeds >= 1, f"--seeds must be at least 1, not {seeds}.")
+        require(1 <= seeds <= MANY, f"--seeds must be at least 1 and at most {MANY:,}, not {seeds}.")
         return list(range(seeds))
     several = list(seeds) if isinstance(seeds, list | tuple | range) else []
     whole = bool(several) and all(isinstance(n, int) and not isinstance(n, bool) for n in several)
     require(
-        whole and min(several) >= 0 and len(set(several)) == len(several),
-        f"Seeds are a number of them, or a list of different whole numbers from 0, not {seeds!r}.",
+        whole and 0 <= min(several) <= max(several) < 2**63 and len(set(several)) == len(several),
+        f"Seeds are a number of them, or a list of different whole numbers from 0 to below 2**63, not {seeds!r}.",
     )
     return several
 
@@ -225,6 +225,7 @@ def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Plan
         check_rounds(folder, there[key]["rounds"], experiment)
 
 
+MANY = 10_000  # repetitions that a command may ask for
 WORDS = ("seed", "split", "data seed")  # what runs of one method differ in
 
 
@@ -250,8 +251,8 @@ def checked_data_seeds(data_seeds: object) -> int:
 
 
 def checked_number(value: object, what: str) -> int:
-    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    require(whole, f"{what} from 1, not {value!r}.")
+    whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MANY
+    require(whole, f"{what} from 1 to {MANY:,}, not {value!r}.")
     return int(str(value))
 
 

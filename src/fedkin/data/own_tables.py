@@ -18,7 +18,7 @@ from fedkin.data.samples import Samples, Table
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
 from fedkin.data.values import date_format, numbers, texts
-from fedkin.errors import BadInput, require
+from fedkin.errors import BadInput, require, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +31,7 @@ OWNER = "\0owner"  # a column of the joined table that is no column of any file
 
 def read_own(data: Data, progress: bool = False) -> Samples:
     """The samples in the file or the folder `data.name`. `progress` says on stderr that a large one is being read."""
-    path = Path(data.name).expanduser()
-    require(path.exists(), f"There is no file or folder {data.name}.")
+    path = own_path(data.name)
     size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.iterdir()))
     if progress and size > LARGE:
         print(f"Reading {path.name}, {size / 1e6:,.0f} MB ...", file=sys.stderr, flush=True)
@@ -49,6 +48,18 @@ def read_own(data: Data, progress: bool = False) -> Samples:
             File(file.name, file.frame.assign(**{OWNER: Path(file.name).stem}), file.x, file.notes) for file in read
         ]
     return _samples(read, data, asked or CLIENT, needs_client=asked is not None)
+
+
+def own_path(name: str) -> Path:
+    """The file or the folder of this name; what is neither, as a device that never ends, is refused."""
+    try:
+        path = Path(name).expanduser()
+        there = path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, a home of nobody, or no name at all
+        there = False
+    require(there, f"There is no file or folder {shown(name)}.")
+    require(path.is_file() or path.is_dir(), f"{name} is neither a file nor a folder.")
+    return path
 
 
 def check_names(files: list[File]) -> None:

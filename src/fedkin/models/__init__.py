@@ -11,12 +11,13 @@ from inspect import signature
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from fedkin.core.machine import free, readable
 from fedkin.core.rng import key
 from fedkin.data.notation import parsed
 from fedkin.errors import BadInput, require, unknown
-from fedkin.imports import imported
+from fedkin.imports import called, imported
 from fedkin.models.convolutional import cnn, lenet, vgg11
 from fedkin.models.dense import dnn, mlp, mlr
 from fedkin.models.recurrent import lstm
@@ -99,13 +100,16 @@ def import_model(spec: str, shape: Shape, classes: int) -> nn.Module:
         raise unknown("model", spec, MODELS)
     maker = imported(spec, "Model")
     require(callable(maker), f"Model '{spec}' is a {type(maker).__name__}, not a class or a function.")
-    required = [p for p in signature(maker).parameters.values() if p.default is p.empty and p.kind < p.KEYWORD_ONLY]
+    try:
+        parameters = signature(maker).parameters.values()
+    except (TypeError, ValueError):  # of a class that is written in C
+        raise BadInput(f"Model '{spec}' does not say what it takes; give a class or a function of yours.") from None
+    required = [p for p in parameters if p.default is p.empty and p.kind < p.KEYWORD_ONLY]
     require(
         len(required) in (0, 2), f"Model '{spec}' must take (shape, classes) or nothing, not {len(required)} arguments."
     )
-    try:
-        module = maker(shape, classes) if required else maker()
-    except Exception as error:  # a user's class may raise anything
-        raise BadInput(f"Model '{spec}' cannot be built: {type(error).__name__}: {error}.") from error
+    module = called(lambda: maker(shape, classes) if required else maker(), f"Model '{spec}'")
     require(isinstance(module, nn.Module), f"'{spec}' gives a {type(module).__name__}, not a torch.nn.Module.")
+    lazy = any(map(is_lazy, module.parameters()))
+    require(not lazy, f"Model '{spec}' has layers without a size, as nn.LazyLinear; give them their sizes.")
     return module  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from fedkin.data.spec import Data, is_path
 from fedkin.engines import ENGINES
 from fedkin.errors import BadInput, require, unknown
 from fedkin.evaluate import KINDS
+from fedkin.fields import WHOLE
 from fedkin.imports import check_trusted
 from fedkin.methods import named
 from fedkin.metrics import named as named_metric
@@ -24,6 +25,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 OPTIONAL = ("evaluate_every", "chunk", "threads", "actors", "score_clients")
+MOST = {"threads": 1024, "actors": 1024, "seed": 2**63 - 1}
 COUNTS = (("rounds", 1), ("seed", 0), *((name, 1) for name in OPTIONAL))
 
 
@@ -83,8 +85,10 @@ class Experiment:
             value = getattr(self, name)
             if value is None and name in OPTIONAL:
                 continue
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-            require(whole, f"{name} must be a whole number of at least {least}, not {value}.")
+            most = MOST.get(name, WHOLE)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            sentence = f"{name} must be a whole number of at least {least} and at most {most:,}, not {value!r}."
+            require(whole and least <= value <= most, sentence)
         if self.memory is not None:
             memory.in_bytes(self.memory)  # for its check
         for name in ("engine", "dtype", "device"):

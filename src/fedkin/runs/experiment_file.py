@@ -22,6 +22,8 @@ def read_file(path: Path) -> dict[str, Any]:
         stored = json.loads(text) if path.suffix == ".json" else without_null(tomllib.loads(text))
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+    except RecursionError:
+        raise BadInput(f"{path} is nested too deeply to be an experiment.") from None
     except ValueError as error:
         raise BadInput(f"{path} is not a valid {path.suffix[1:].upper()} file: {error}.") from error
     require(isinstance(stored, dict), f"{path} does not hold an experiment.")

@@ -143,7 +143,7 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{path} cannot be read: {error}") from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite
 
 from fedkin.core import tree
 from fedkin.core.machine import UNITS, free, readable
@@ -22,7 +23,9 @@ def in_bytes(value: float | str) -> int:
     fits = found is not None and not isinstance(value, bool)
     require(fits, f"memory is a number of gigabytes from 0, or a text such as 500MB or 2GB, not {value!r}.")
     assert found is not None
-    return int(float(found[1]) * UNITS[found[2].upper()])
+    size = float(found[1]) * UNITS[found[2].upper()]
+    require(isfinite(size), f"memory is a number of gigabytes that some machine has, not {value!r}.")
+    return int(size)
 
 
 def budget(value: float | str | None, chunk: int, size: int) -> int:
