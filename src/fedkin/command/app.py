@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from fedkin import imports
+from fedkin.runs import manifest
 from fedkin.runs.facts import versions
 
 app = typer.Typer(
@@ -35,11 +36,23 @@ def say_trust(asked: bool) -> None:
         imports.trust()
 
 
+def say_verify(asked: bool) -> bool:
+    """Let files be checked, or not."""
+    manifest.verify(asked)
+    return asked
+
+
 Trust = Annotated[
     bool,
     typer.Option(
         "--trust", help="Import modules that RUN names: it runs the code of whoever wrote it.", callback=say_trust
     ),
+]
+
+
+Verify = Annotated[
+    bool,
+    typer.Option("--verify/--no-verify", help="Check that files are what was written. [check]", callback=say_verify),
 ]
 
 

@@ -172,7 +172,7 @@ def planned(targets: list[str], options: TuneOptions, loaded: Validated) -> Plan
 
 def resumed(folder: Path, options: TuneOptions, loaded: Validated) -> Plan:
     """Return what a folder set out to tune; only the number of trials and of processes may be another one."""
-    free = ("trials", "jobs", "out", "resume", "trust")
+    free = ("trials", "jobs", "out", "resume", "trust", "verify")
     said = [
         entry.name.replace("_", "-")
         for entry in fields(TuneOptions)

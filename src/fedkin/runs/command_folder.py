@@ -6,6 +6,7 @@ plan.json                what the command set out to do
                          and seed-<k>-data-seed-<d> where the data have several seeds
 <method>/summary.json    its seeds together
 summary.json             everything: the methods, and each against Local
+manifest.json            the size and the digest of the summary
 report.html              the page
 what-if/without-<names>/ the folder of the same command without these sites, with effects.json beside its summary
 .lock
@@ -21,7 +22,7 @@ from typing import Any
 
 from fedkin.errors import require, shown
 from fedkin.fields import names_a_folder
-from fedkin.runs import files, schema
+from fedkin.runs import files, manifest, schema
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.format import check_format, write_format
 
@@ -87,16 +88,19 @@ class CommandFolder:
     def write_plan(self, plan: dict[str, Any]) -> None:
         files.make_folder(self.path)
         write_format(self.path)
-        files.write_json(self.path / "plan.json", plan)
+        files.write_json(self.path / "plan.json", manifest.sealed(plan))
 
     def summary(self) -> dict[str, Any]:
         """Return the summary of all runs; empty before it is written."""
-        path = self.path / "summary.json"
-        return dict(files.read_json(path)) if path.exists() else {}
+        path = manifest.checked(self.path / "summary.json", self.path)
+        return manifest.unsealed(files.read_json(path), path) if path.exists() else {}
 
     def write_summary(self, summary: dict[str, Any], method: str | None = None) -> None:
         """Write the summary of one method over its seeds or, without a method, of all runs."""
-        files.write_json((self.path if method is None else self.path / method) / "summary.json", summary)
+        path = (self.path if method is None else self.path / method) / "summary.json"
+        files.write_json(path, summary)
+        if method is None:
+            manifest.write_some(self.path, [path])
 
     def what_if(self, without: Sequence[str]) -> CommandFolder:
         """Return the folder of the same command without these sites."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from fedkin.errors import BadInput, require
 from fedkin.runs import files, part_json
+from fedkin.runs.manifest import SEAL
 from fedkin.runs.toml import NULL, toml
 
 
@@ -29,7 +30,7 @@ def read_file(path: Path) -> dict[str, Any]:
     require(isinstance(stored, dict), f"{path} does not hold an experiment.")
     if part_json.IS in stored:
         return {"method": stored}
-    return {name: value for name, value in stored.items() if name != "resolved"}
+    return {name: value for name, value in stored.items() if name not in ("resolved", SEAL)}
 
 
 def without_null(value: Any) -> Any:

@@ -182,6 +182,16 @@ def checksum(path: Path) -> str:
         return checksum_of(file)
 
 
+def digest_of(path: Path, length: int) -> blake2b:
+    """Return the digest of the first bytes of a file, to which more may be added."""
+    digest = blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while length and (block := file.read(min(length, 2**22))):
+            digest.update(block)
+            length -= len(block)
+    return digest
+
+
 def checksum_of(file: BinaryIO) -> str:
     """Return the check sum of all that an open file holds."""
     digest = blake2b(digest_size=16)

@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from fedkin.errors import shown
 from fedkin.fields import names_a_folder
 from fedkin.runs.files import Damaged, read_json
+from fedkin.runs.manifest import unsealed
 
 SIZE = 2**63  # whole numbers are below it
 
@@ -117,8 +118,8 @@ LINES = TypeAdapter(list[Line])
 
 
 def read(kind: type[Said], path: Path) -> dict[str, Any]:
-    """Return a JSON file that is like this; raises `Damaged` where it is not."""
-    found: dict[str, Any] = checked(kind.model_validate, read_json(path), path)
+    """Return a JSON file that is like this, and what was once written; raises `Damaged` where it is not."""
+    found: dict[str, Any] = checked(kind.model_validate, unsealed(read_json(path), path), path)
     return found
 
 

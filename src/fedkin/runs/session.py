@@ -201,13 +201,13 @@ class Session:
         found = load_checkpoint(self.place, list(self.task.model), self.warn)
         if found is None:
             self.recorder.cut({}, 0)
-            self.place.go_on(self.about)
+            self.place.go_on(self.about, about_clients(self.federation), self.federation.preparation)
             return state if sent is None else survey(self.method, self.task, self.engine, state, sent)
-        self.recorder.cut(found.lengths, found.state.round)
+        self.recorder.cut(found.lengths, found.state.round, found.drawn)
         self.engine.restore(found.private)
         self.history.restore(Run(self.place.path, known={"experiment": self.about}), found.time)
         self.apart = self.apart if averaged_apart(self.history.lines) else None
-        self.place.go_on(self.about)
+        self.place.go_on(self.about, about_clients(self.federation), self.federation.preparation)
         device = next(iter(self.task.model.values())).device
         return replace(found.state, **{name: moved(getattr(found.state, name), device) for name in SLOTS})
 
