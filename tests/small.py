@@ -131,7 +131,9 @@ def forget_checksums(folder: Path) -> None:
             path.unlink()
         else:
             stored = json.loads(path.read_text())
-            path.write_text(json.dumps({name: value for name, value in stored.items() if name != "seal"}))
+            path.write_text(
+                json.dumps({name: value for name, value in stored.items() if name not in ("seal", "digests", "drawn")})
+            )
 
 
 def same_runs(one: Path, other: Path) -> None:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from small import Until
+from small import Until, forget_checksums
 
 from fedkin.command import play
 from fedkin.runs.recorder import Recorder
@@ -31,6 +31,7 @@ def test_resume_with_more_rounds_goes_on_and_with_fewer_is_refused(fedkin, tmp_p
 
 def test_resume_with_other_versions_warns(fedkin, tmp_path: Path) -> None:
     fedkin("run", "fedavg", *QUICK, "--out", "here")
+    forget_checksums(tmp_path / "here")
     path = tmp_path / "here" / "fedavg" / "seed-0" / "experiment.json"
     stored = json.loads(path.read_text())
     stored["resolved"]["versions"]["torch"] = "1.0"

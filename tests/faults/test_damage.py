@@ -109,6 +109,8 @@ def test_no_number_of_a_damaged_file_is_shown(fedkin: Any, whole: Path, damage: 
     models = fk.load_comparison(whole).runs[METHOD]
     right = {name: value.numpy() for name, value in next(iter(models.values())).models["personal"].items()}
     for file in every_file(whole):
+        if damage is deleted and file.endswith("seed-0/summary.json"):
+            continue  # without it a run is one that is not finished, and the page says so
         folder = copied(whole, "whole")
         damage(folder / file)
         outcome = fedkin("report", "here")

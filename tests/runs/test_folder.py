@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small import Until
+from small import Until, forget_checksums
 
 import fedkin as fk
 
@@ -31,6 +31,7 @@ def test_only_one_module_knows_the_names_of_files() -> None:
 def test_folders_without_a_version_are_read_and_resumed(tmp_path: Path) -> None:
     """Folders of before have no format.json; all else in them is the same."""
     fk.run(experiment(), tmp_path / "old")
+    forget_checksums(tmp_path / "old")
     (tmp_path / "old" / "format.json").unlink()
     assert fk.load_run(tmp_path / "old").reached == 2
     resumed = fk.run(experiment(3), tmp_path / "old", resume=True)

@@ -80,12 +80,13 @@ class RunFolder:
     def checked(self) -> RunFolder:
         """Return this folder; refuses one whose layout is not known, or of which a file is gone."""
         check_format(self.path)
-        manifest.check_complete(self.path)
+        if self.summarised:
+            manifest.check_complete(self.path)
         return self
 
     def whole(self, name: str) -> Path:
-        """Return the path of a file that is what was written when the run was done; raises `Damaged` where not."""
-        return manifest.checked(self.path / name, self.path)
+        """Return the path of a file. Of a run that is done it is what was written then; raises `Damaged` where not."""
+        return manifest.checked(self.path / name, self.path) if self.summarised else self.path / name
 
     def experiment(self) -> dict[str, Any]:
         return schema.read(schema.ExperimentSaid, self.whole("experiment.json"))
