@@ -148,7 +148,7 @@ RUNS = [
     Mutation("slots-not-restored", "self.engine.restore(found.private)", "pass", RESUME),
     Mutation(
         "resume-cuts-nothing",
-        "self.recorder.cut(found.lengths, found.state.round)",
+        "self.recorder.cut(found.lengths, found.state.round, found.drawn)",
         "self.recorder.lengths = found.lengths",
         RESUME,
     ),

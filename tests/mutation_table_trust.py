@@ -10,6 +10,7 @@ PAIRS = "conformance/test_every_pair.py -k control or train-collaborate"
 DIVERGING = "faults/test_diverging.py core/test_tree.py -k engines or diverged"
 SIGNALS = "faults/test_signals_and_limits.py"
 ODD = "faults/test_odd_invocations.py"
+DAMAGE = "faults/test_damage.py"
 OTHERS = "faults/test_folders_of_others.py"
 
 TRUST = [
@@ -43,4 +44,7 @@ TRUST = [
     Mutation("any-count", "require(whole and least <= value <= most, sentence)", "pass", f"{ODD} -k odd_invocation"),
     Mutation("words-that-are-no-text", "require(not odd,", "require(True,", f"{ODD} -k odd_invocation"),
     Mutation("any-number-of-clients", "require(need <= free(),", "require(need <= 10**19,", f"{ODD} -k synthetic"),
+    Mutation("damage-believed", "!= expected:", "== []:", f"{DAMAGE} -k said or shown"),
+    Mutation("seals-believed", "value[SEAL] != seal_of(found)", "False", f"{DAMAGE} -k half-digit or whole-digit"),
+    Mutation("appended-believed", "[name]).hexdigest() != digest:", "[name]) is None:", f"{DAMAGE} -k half-flipped"),
 ]
