@@ -199,6 +199,7 @@ class Session:
         state, sent = self.first()
         self.engine.clean()
         found = load_checkpoint(self.place, list(self.task.model), self.warn)
+        self.place.reopen(())  # from here on it is not done
         if found is None:
             self.recorder.cut({}, 0)
             self.place.go_on(self.about, about_clients(self.federation), self.federation.preparation)
