@@ -31,7 +31,7 @@ FLAMBY = "data/test_heart_flamby.py"
 
 PARTS = [
     Mutation("prox-sign", "(self.towards, -self.pull)", "(self.towards, self.pull)", "golden train -k prox"),
-    Mutation("prox-sign-plain", "model), self.pull)", "model), -self.pull)", "golden train equivalence -k prox"),
+    Mutation("prox-sign-plain", "carry[name], -rate * factor)", "carry[name], rate * factor)", "equivalence -k prox"),
     Mutation("prox-no-gradient", '("model", "centre", self.lam', '("model", "model", self.lam', "golden train -k prox"),
     Mutation("momentum-not-at-rest", "tree.zeros(carry[self.model])", "carry[self.model]", "golden train"),
     Mutation("rate-decay-early", "self.rate_decay ** (round - 1)", "self.rate_decay ** round", "golden train -k rate"),
@@ -46,9 +46,6 @@ PARTS = [
         "golden train -k perfedavg or maml",
     ),
     Mutation("maml-hessian", "(a - b) / (2 * e)", "(a - b) / e", "golden train -k perfedavg or maml"),
-    Mutation("apfl-mixture", "torch.lerp(b, a, beside", "torch.lerp(a, b, beside", "golden train -k apfl"),
-    Mutation("apfl-alpha-ascends", "alpha - rate * (inner", "alpha + rate * (inner", "golden train -k apfl"),
-    Mutation("apfl-alpha-never-learns", "not bool(first.any())", "True", "golden train -k apfl"),
     Mutation("fedmix-picks-its-own", "np.where(at < first, at, at + last - first)", "at", "golden train -k fedmix"),
     Mutation("fedmix-slope", "lam * (1 - lam) * slope", "lam * slope", "golden train -k fedmix"),
     Mutation(
@@ -165,7 +162,7 @@ RUNS = [
     Mutation("slots-not-restored", "self.engine.restore(found.private)", "pass", RESUME),
     Mutation(
         "resume-cuts-nothing",
-        "self.recorder.cut(found.lengths, found.state.round)",
+        "self.recorder.cut(found.lengths, found.state.round, found.drawn)",
         "self.recorder.lengths = found.lengths",
         RESUME,
     ),
@@ -189,7 +186,7 @@ RUNS = [
     ),
     Mutation("indicator-forgotten", "if missing else []", "if False else []", "data -k preparation"),
     Mutation("checksum-not-compared", "checksum(path) != expected", "not path.exists()", RESUME),
-    Mutation("half-line-believed", 'if line.endswith("\\n")', "", "report -k partial"),
+    Mutation("half-line-believed", 'split("\\n")[:-1]', 'split("\\n")', "report -k partial"),
     Mutation(
         "last10-of-the-first", '"last10": float(np.mean(values[-10:', '"last10": float(np.mean(values[:10', STATISTICS
     ),

@@ -11,6 +11,9 @@ MATCHING = "keep/test_matching.py"
 MANY = "collaborate/test_many_clients.py"
 
 METHODS = [
+    Mutation("apfl-mixture", "torch.lerp(b, a, beside", "torch.lerp(a, b, beside", "golden train -k apfl"),
+    Mutation("apfl-alpha-ascends", "alpha - rate * (inner", "alpha + rate * (inner", "golden train -k apfl"),
+    Mutation("apfl-alpha-never-learns", "not bool(first.any())", "True", "golden train -k apfl"),
     Mutation("epochs-shared-out", "epochs * -(-sizes // batch)", "epochs * -(-sizes // batch) // 2 + 1", "core golden"),
     Mutation("streams-of-a-step-alike", 'f"{purpose} {b + 1}"', "purpose", DITTO),
     Mutation("ditto-shares-a-stream", "own_streams = True", "own_streams = False", DITTO),

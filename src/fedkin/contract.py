@@ -22,15 +22,17 @@ class Needs:
     own_model: bool = False  # each client holds a model of its own between rounds
     current: bool = False  # the models that the clients hold now, before anything is sent
     reports: tuple[str, ...] = ()  # numbers that each client reports, as "loss"
+    models: tuple[str, ...] = ()  # further models beside "model" that go down and up, as SCAFFOLD's "control"
     survey: bool = False  # every client reports once, before round 1
     truth: bool = False  # who is irrelevant
     classes: bool = False  # targets that are classes, not numbers
     rounds: bool = False  # the number of rounds, so that a run cannot be extended
 
     def __or__(self, other: Needs) -> Needs:
-        """What either of the two needs. The reports are those of both, each once and in order."""
+        """What either of the two needs. Reports and models are those of both, each once and in order."""
         either = {f.name: getattr(self, f.name) or getattr(other, f.name) for f in fields(self)}
-        return Needs(**either | {"reports": tuple(dict.fromkeys(self.reports + other.reports))})
+        both = {name: getattr(self, name) + getattr(other, name) for name in ("reports", "models")}
+        return Needs(**either | {name: tuple(dict.fromkeys(words)) for name, words in both.items()})
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Gives:
     replies: bool = True  # False: nothing is ever exchanged
     common_model: bool = False  # the server holds one model for all clients (`Collaborate.model`)
     own_model: bool = False  # each client holds a model of its own between rounds
+    models: tuple[str, ...] = ()  # further models beside "model" that it sends, and takes from every upload
 
 
 BEFORE = {"__post_init__": "write check() instead", "listens": "say it in the property 'gives'"}

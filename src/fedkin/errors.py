@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST = 200  # characters of a value that a sentence shows
+
 
 class BadInput(ValueError):
     """A mistake in what the user asked for. The command line prints the sentence and exits with code 2."""
@@ -17,7 +19,14 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> BadInput:
     known = sorted(choices)
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(known)}."
-    return BadInput(f"There is no {kind} called '{name}'; {hint}")
+    return BadInput(f"There is no {kind} called {shown(name)}; {hint}")
+
+
+def shown(value: object) -> str:
+    """Return a value as a sentence shows it: in quotes, on one line, cut where it is long."""
+    text = value if isinstance(value, str) else repr(value)
+    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:LONGEST])
+    return f"'{plain}{'...' if len(text) > LONGEST else ''}'"
 
 
 def require(true: object, sentence: str) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from inspect import get_annotations
-from math import isfinite
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -50,6 +49,20 @@ BelowOne = Annotated[
     float, Rule(lambda v: 0 <= v < 1, "{field} must be at least 0 and below 1, not {value}.", "from 0 to below 1")
 ]
 Count = Annotated[int, Rule(lambda v: v >= 1, "{field} must be at least 1, not {value}.", "of at least 1")]
+
+
+WHOLE, LARGE = 2**31, 1e30  # whole numbers are below the first, others at most the second
+LONGEST = 200  # bytes of a name; a folder has at most 255, some of which go to temporary files
+
+
+def names_a_folder(value: object) -> bool:
+    """Whether a text can be the name of a folder in a run's folder: it leads nowhere else, and every system has it."""
+    if not isinstance(value, str) or not value.isprintable() or set(value) & set("/\\"):
+        return False
+    try:
+        return not value.startswith(".") and 0 < len(value.encode()) <= LONGEST
+    except UnicodeEncodeError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -151,10 +164,11 @@ def number(hint: type) -> Rule:
 
 
 def is_number(value: Any, whole: bool) -> bool:
-    """Whether this is a finite number, and without a fraction if it has to be `whole`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not isfinite(value):
+    """Whether this is a finite number that a float32 can be, and if it has to be `whole` one that an int32 can be."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
-    return not whole or float(value).is_integer()
+    size: Any = abs(value)
+    return bool(size < WHOLE and float(value).is_integer()) if whole else bool(size <= LARGE)
 
 
 def is_part(kind: Any) -> bool:

@@ -1,6 +1,8 @@
 """Imports what users wrote, by 'module:attribute'; what goes wrong there is one sentence with the file and the line.
 
 The folder one stands in is importable. It is looked in last, so that a file in it never takes the place of a library.
+
+The folder of a run may come from somebody else. What it names is imported only if the user trusts it (`named_in`).
 """
 
 from __future__ import annotations
@@ -8,19 +10,24 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from importlib import import_module
-from inspect import getsourcefile, getsourcelines
+from inspect import getsourcefile, getsourcelines, isbuiltin
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
-from fedkin.errors import BadInput, require
+from fedkin.errors import BadInput, require, shown
 
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 OWN = str(Path(__file__).parent)
+EVERYTHING = Path("/").resolve()
+TRUSTED: set[Path] = set()  # folders whose modules may be imported, with all that lies in them
+READ: ContextVar[Path | None] = ContextVar("read", default=None)  # the folder whose names are being read
 
 
 def importable() -> None:
@@ -30,23 +37,55 @@ def importable() -> None:
         sys.path.append(here)
 
 
+def trust(folder: Path = EVERYTHING) -> None:
+    """Let modules be imported that this folder names, and those of folders in it."""
+    TRUSTED.add(folder.resolve())
+
+
+@contextmanager
+def named_in(folder: Path | None) -> Iterator[None]:
+    """Let the block read what a folder names. Modules are imported only if the user trusts the folder."""
+    token = READ.set(folder)
+    try:
+        yield
+    finally:
+        READ.reset(token)
+
+
+def check_trusted(what: str) -> None:
+    """Refuse to import a module that is named by a folder which the user does not trust."""
+    folder = READ.get()
+    if folder is None:
+        return
+    place = folder.resolve()
+    known = any(one in TRUSTED for one in (place, *place.parents))
+    advice = "if you know whose it is, add --trust (in Python, fk.load(folder, trust=True))"
+    require(known, f"{folder} names {what}, and importing that runs code of its author; {advice}.")
+
+
 def imported(path: str, what: str) -> Any:
     """Return what 'package.module:attribute' names; `what` says what it is meant to be, as in 'The method'."""
     name, _, attribute = path.partition(":")
-    require(name and attribute, f"{what} '{path}' should look like module:attribute.")
+    words = all(word.isidentifier() for word in [*name.split("."), *attribute.split(".")])
+    require(words, f"{what} {shown(path)} should look like module:attribute.")
     module = user_module(name, f"{what} '{path}'")
     found: Any = module
     for word in attribute.split("."):
         if not hasattr(found, word):
             near = get_close_matches(word, [known for known in dir(found) if not known.startswith("_")], n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else "."
-            raise BadInput(f"{what} '{path}' cannot be imported: {module.__file__ or name} has no '{word}'{hint}")
+            raise BadInput(
+                f"{what} '{path}' cannot be imported: {getattr(module, '__file__', None) or name} has no '{word}'{hint}"
+            )
         found = getattr(found, word)
+    sentence = f"{what} '{path}' is a {type(found).__name__} of Python itself; give a class or a function of yours."
+    require(not isbuiltin(found), sentence)
     return found
 
 
 def user_module(name: str, what: str) -> ModuleType:
     """Return the module of this name; `what` is what it is imported for, and begins the sentence of an error."""
+    check_trusted(f"the module '{name}'")
     importable()
     top = name.partition(".")[0]
     try:
@@ -58,7 +97,7 @@ def user_module(name: str, what: str) -> ModuleType:
         raise BadInput(f"{what} cannot be imported: there is no module '{error.name}'; {where}.") from None
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise failed(what, error) from error
-    there = Path(sys.modules[top].__file__ or "").resolve()
+    there = Path(getattr(sys.modules[top], "__file__", None) or "").resolve()
     for file in (Path(f"{top}.py").resolve(), Path(top, "__init__.py").resolve()):
         sentence = f"{what} is looked for in {there}, which is installed; rename {file} to have it imported."
         require(not file.is_file() or file == there, sentence)
@@ -79,6 +118,15 @@ def failed(what: str, error: BaseException) -> BadInput:
     said = " ".join(str(getattr(error, "msg", None) or error).split()) or "it gave no reason"
     words = said if isinstance(error, BadInput) else f"{type(error).__name__}: {said}"
     return BadInput(f"{what} fails{f' in {place}' if place else ''}: {words.rstrip('.')}.")
+
+
+def of_user(error: Exception) -> BadInput | None:
+    """Return the sentence for an error that was raised in code of the user's, a network or a part; else None."""
+    if isinstance(error, BadInput) or not place_of(error):
+        return None
+    found = failed("Your code", error)
+    vmapped = "data-dependent" in str(error) or "vmap" in str(error)
+    return BadInput(f"{found} With --engine plain one client is trained after another.") if vmapped else found
 
 
 def place_of(error: BaseException) -> str:

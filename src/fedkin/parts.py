@@ -15,15 +15,14 @@ this one call; a part draws from no other. `Train`, which runs at the client, ha
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from pathlib import PurePath
 from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from fedkin.contract import Gives, Needs, Part, redefines
-from fedkin.errors import BadInput, require
-from fedkin.fields import Rule
+from fedkin.errors import BadInput, require, shown
+from fedkin.fields import Rule, names_a_folder
 from fedkin.messages import Model, Reply, Sent, Slot, Task
 from fedkin.training import Train
 
@@ -174,8 +173,8 @@ class Method(Part):
     receives: Who = "selected"  # who is sent something: the selected clients, or everyone
 
     def __post_init__(self) -> None:
-        folder = isinstance(self.name, str) and PurePath(self.name).name == self.name != ""
-        require(folder, f"A method's name is the name of its folder too, and '{self.name}' cannot be.")
+        sentence = f"A method's name is the name of its folder too, and {shown(self.name)} cannot be."
+        require(names_a_folder(self.name), sentence)
         for kind in (Select, Train, Keep, Collaborate):
             if not isinstance(part := getattr(self, kind.verb), kind):
                 found = type(part).__name__
@@ -208,6 +207,7 @@ class Method(Part):
             f"In '{self.name}' {type(self.train).__name__} trains one common model, and {collaborate} has none; set "
             "collaborate=Mean.",
         )
+        self.check_models()
         require(
             gives.replies or not needs.replies,
             f"In '{self.name}' nothing is ever sent, so neither {select} nor "
@@ -218,6 +218,17 @@ class Method(Part):
             f"In '{self.name}' clients cannot start from their own model, because "
             f"{collaborate} gives them none; set train.start=sent.",
         )
+
+    def check_models(self) -> None:
+        """Refuse parts of which one hands over a model that the other does not know."""
+        needed, given = self.train.needs.models, self.collaborate.gives.models
+        train, collaborate = type(self.train).__name__, type(self.collaborate).__name__
+        lacking = [name for name in needed if name not in given]
+        sentence = f"In '{self.name}' {train} needs a model called '{''.join(lacking[:1])}' to be sent too, which"
+        require(not lacking, f"{sentence} {collaborate} does not; choose a collaborate part that goes with {train}.")
+        unknown = [name for name in given if name not in needed]
+        sentence = f"In '{self.name}' {collaborate} takes a model called '{''.join(unknown[:1])}' from uploads, which"
+        require(not unknown, f"{sentence} {train} does not send; choose a train part that goes with {collaborate}.")
 
     @property
     def needs(self) -> Needs:

@@ -49,23 +49,23 @@ class Descent:
         return carry | {f"velocity of {self.model}": tree.zeros(carry[self.model])} if self.momentum else carry
 
     def step(self, carry: Message, batch: Batch, f: Objective, rate: float) -> Message:
-        """The carry after one step on this batch."""
-        model = carry[self.model]
-        v = f.grad(model, batch) if self.gradient else tree.zeros(model)
-        if self.decay:
-            v = tree.added(v, model, self.decay)
-        if self.towards is not None and self.pull:
-            v = tree.added(v, tree.update(carry[self.towards], model), self.pull)
-        for name in self.plus:
-            v = tree.added(v, carry[name])
-        for name in self.minus:
-            v = tree.added(v, carry[name], -1.0)
+        """The carry after one step on this batch.
+
+        Engines that fuse steps add in this order too: where training diverges, rounding decides.
+        """
+        model, terms, rate = carry[self.model], self.terms(), rate * self.speed
         result = dict(carry)
+        gradient = f.grad(model, batch) if self.gradient else tree.zeros(model)
         if self.momentum:
-            v = tree.added(v, carry[f"velocity of {self.model}"], self.momentum)
-            result[f"velocity of {self.model}"] = v
-        result[self.model] = tree.added(model, v, -rate * self.speed)
-        return result
+            v = tree.added(gradient, carry[f"velocity of {self.model}"], self.momentum)
+            for name, factor in terms.items():
+                v = tree.added(v, carry[name], factor)
+            return result | {f"velocity of {self.model}": v, self.model: tree.added(model, v, -rate)}
+        shrink = 1.0 - rate * terms.pop(self.model, 0.0)
+        after = tree.added(tree.mapped(lambda w: shrink * w, model), gradient, -rate)
+        for name, factor in terms.items():
+            after = tree.added(after, carry[name], -rate * factor)
+        return result | {self.model: after}
 
 
 class Train(Part):

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from small import Until
+from small import Until, forget_checksums
 
 from fedkin.command import play
 from fedkin.runs.recorder import Recorder
@@ -38,6 +38,7 @@ def test_resume_may_say_another_chunk_and_other_threads(fedkin, tmp_path: Path) 
 
 def test_resume_with_other_versions_warns(fedkin, tmp_path: Path) -> None:
     fedkin("run", "fedavg", *QUICK, "--out", "here")
+    forget_checksums(tmp_path / "here")
     path = tmp_path / "here" / "fedavg" / "seed-0" / "experiment.json"
     stored = json.loads(path.read_text())
     stored["resolved"]["versions"]["torch"] = "1.0"

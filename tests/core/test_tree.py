@@ -92,11 +92,12 @@ def test_finite(bad: float) -> None:
     assert tree.finite(stack).tolist() == [True, False, True, False]
 
 
-def test_large_finite_numbers_are_finite_though_their_sum_is_not() -> None:
-    value = torch.full((3, 4), 3e38)
-    assert tree.finite({"a": value}).tolist() == [True, True, True]
-    value[1, 2] = torch.nan
-    assert tree.finite({"a": value, "b": torch.ones(3)}).tolist() == [True, False, True]
+def test_numbers_that_have_diverged_count_as_not_finite() -> None:
+    value = torch.full((3, 4), 1e11)
+    assert tree.finite({"a": value, "count": torch.ones(3, dtype=torch.int64)}).tolist() == [True, True, True]
+    value[0, 1], value[1, 2] = 3e38, torch.nan
+    assert tree.finite({"a": value, "b": torch.ones(3)}).tolist() == [False, False, True]
+    assert tree.finite({"count": torch.ones(3, dtype=torch.int64)}).tolist() == [True, True, True]
     both = torch.tensor([[torch.inf, -torch.inf], [1.0, 2.0]])
     assert tree.finite({"a": both}).tolist() == [False, True]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import Until, same_runs, tiny
+from small import Until, forget_checksums, same_runs, tiny
 
 import fedkin as fk
 from fedkin import metrics
@@ -109,6 +109,7 @@ def test_averages_where_a_metric_is_not_defined_or_not_finite() -> None:
 def test_a_folder_of_before_is_read(federate: Any, tmp_path: Path) -> None:
     """Its lines have no metrics, its summary has none, and its experiment does not know the field."""
     fk.run(experiment(federate), tmp_path)
+    forget_checksums(tmp_path)
     run = fk.Run(tmp_path)
     accuracies = run.accuracies["post"]
     for name in NAMES[1:]:

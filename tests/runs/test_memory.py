@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small import forget_checksums
 
 import fedkin as fk
 from fedkin.core.store import BUDGET
@@ -61,6 +62,7 @@ def test_what_older_versions_called_it_is_read(tmp_path: Path) -> None:
     del stored["memory"]
     assert fk.Experiment.from_json(stored | {"slot_memory": 0.25}).memory == 0.25
     fk.run(EXPERIMENT, tmp_path / "old")
+    forget_checksums(tmp_path / "old")
     about = files.read_json(tmp_path / "old" / "experiment.json")
     del about["memory"], about["score_clients"]
     files.write_json(tmp_path / "old" / "experiment.json", about | {"slot_memory": 4.0})

@@ -19,7 +19,8 @@ import fedkin as fk
 from fedkin.core.rows import Rows, Sealed, Segment
 from fedkin.runs import checkpoint, ending, segments
 from fedkin.runs.checkpoint import load_checkpoint
-from fedkin.runs.folder import RunFolder, check_format
+from fedkin.runs.folder import RunFolder
+from fedkin.runs.format import check_format
 
 METHODS: dict[str, Callable[[], fk.Method]] = {
     "local": fk.methods.local,

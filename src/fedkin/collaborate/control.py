@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from torch import Tensor
 
 from fedkin.collaborate.mean import Mean
+from fedkin.contract import Gives
 from fedkin.core import tree
 from fedkin.core.tree import Model
 from fedkin.fields import Positive, Rule
@@ -26,6 +27,10 @@ class Control(Mean):
     beta: Annotated[
         Positive, Rule(lambda v: v <= 2, "{field}, SCAFFOLD's eta_g, above 2 diverges; it is {value}.", "and at most 2")
     ] = 1.0  # how far the server goes towards the mean: the paper's eta_g
+
+    @property
+    def gives(self) -> Gives:
+        return replace(super().gives, models=("control",))
 
     def init(self, task: Task) -> Slot:
         return super().init(task) | {"control": tree.zeros(task.model)}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fedkin.command.alive import alive
 from fedkin.command.app import app, data_app
@@ -15,6 +14,7 @@ from fedkin.command.columns import print_columns
 from fedkin.command.explanations import explain_method, explain_part
 from fedkin.command.lists import list_datasets, list_methods
 from fedkin.command.options import DataOptions, option, shared
+from fedkin.command.screen import plain_console
 from fedkin.comparison.arms import read_arms
 from fedkin.data import Data
 from fedkin.errors import require
@@ -69,7 +69,7 @@ def data_show(
 
     with alive(f"Loading {name}"):
         federation = load(Data(name=name, **options.of_data()))
-    print_columns(federation, Console())
+    print_columns(federation, plain_console())
     said = [note for note in federation.notes if not note.startswith(TOLD)]  # the table of columns has said it
     for line in [*said, *table(federation)]:
         print(line)

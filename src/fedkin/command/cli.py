@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
+from traceback import extract_tb
 
 import click
-from rich.console import Console
 
 from fedkin.command import (  # noqa: F401  each enters its commands
     choices,
@@ -22,44 +23,76 @@ from fedkin.command import (  # noqa: F401  each enters its commands
     what_if,
 )
 from fedkin.command.app import app
-from fedkin.errors import BadInput, Unfinished
+from fedkin.command.screen import plain_console, prepare_streams
+from fedkin.errors import LONGEST, BadInput, Unfinished, require, shown
+from fedkin.imports import of_user
 from fedkin.runs import files
 
-WRITING = {
-    getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST", "EISDIR")
-}
+DEBUG = "--debug"
+READ = 1000  # characters of a sentence
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main() -> None:
-    """Run the command. Bad input is one sentence and exit code 2; any other failure keeps its traceback."""
+    """Run the command. Bad input is one sentence and exit code 2, any other failure one sentence and exit code 1; the
+    word --debug, at any place, shows the traceback of a failure too."""
+    prepare_streams()
+    words = [word for word in sys.argv[1:] if word != DEBUG]
     try:
-        code = app(standalone_mode=False)
-    except BadInput as error:
-        code = complain(str(error))
-    except files.Damaged as error:
-        code = complain(f"{error}.")
-    except Unfinished as error:
-        code = complain(str(error), 1)
-    except click.exceptions.Abort:
+        check_words(words)
+        code = app(args=words, standalone_mode=False)
+    except KeyboardInterrupt:
         code = 130
-    except click.ClickException as error:
-        code = complain(error.format_message())
-    except OSError as error:
-        if error.errno is None or error.errno not in WRITING:
-            raise
-        where = f" at {error.filename}" if error.filename else ""
-        advice = (
-            "free some space and go on with --resume"
-            if error.errno in (errno.ENOSPC, errno.EDQUOT)
-            else "choose another --out"
-        )
-        code = complain(f"Cannot write{where}: {os.strerror(error.errno)}; {advice}.")
+    except Exception as error:  # also what nobody thought of
+        if DEBUG in sys.argv:
+            traceback.print_exc()
+        code = complain(*told(error))
     sys.exit(code or 0)
 
 
+def check_words(words: list[str]) -> None:
+    """Refuse words that no file can be called."""
+    for word in words:
+        odd = any(c == "\0" or "\ud800" <= c <= "\udfff" for c in word)
+        require(not odd, f"The word {shown(word)} has a character that is not text; leave it out.")
+
+
+def told(error: Exception) -> tuple[str, int]:
+    """Return the sentence for what ended a command, and the exit code."""
+    if isinstance(error, click.exceptions.Abort):
+        return "", 130
+    if isinstance(error, click.ClickException):
+        return error.format_message(), 2
+    if isinstance(error, BadInput | files.Damaged):
+        return f"{str(error).rstrip('.')}.", 2
+    if isinstance(error, Unfinished):
+        return str(error), 1
+    if isinstance(error, OSError) and error.errno is not None:
+        return system_sentence(error, error.errno), 2
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return "There is not enough memory for this; take fewer clients, a smaller model, or a smaller --chunk.", 2
+    if (mine := of_user(error)) is not None:
+        return str(mine), 2
+    frame = extract_tb(error.__traceback__)[-1]
+    said = " ".join(str(error).split())[:LONGEST] or "no reason given"
+    place = f"{frame.filename}, line {frame.lineno}"
+    return f"Something failed that should not: {type(error).__name__}: {said} ({place}); add {DEBUG} to see where.", 1
+
+
+def system_sentence(error: OSError, number: int) -> str:
+    """Return the sentence for what the system refused to do."""
+    where = f" {shown(str(error.filename))}" if error.filename else ""
+    if number in FULL:
+        return f"Cannot write{where}: {os.strerror(number)}; free some space and go on with --resume."
+    return f"The system refuses{where}: {os.strerror(number)}; choose another file or folder."
+
+
 def complain(sentence: str, code: int = 2) -> int:
-    """Print a sentence on standard error and return the exit code."""
-    Console(stderr=True).print(f"fedkin: {sentence}", style="red", highlight=False, markup=False, soft_wrap=True)
+    """Print a sentence on standard error, without the middle of a very long one, and return the exit code."""
+    if sentence:
+        sentence = sentence if len(sentence) <= READ else f"{sentence[: READ // 2]} ... {sentence[-READ // 2 :]}"
+        plain = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in sentence)
+        plain_console(stderr=True).print(f"fedkin: {plain}", style="red", highlight=False, markup=False, soft_wrap=True)
     return code
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from fedkin.command.app import app
+from fedkin.command.app import Trust, app
+from fedkin.command.screen import plain_console
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, of a method, or of a comparison.")]
 Client = Annotated[str | None, typer.Option(help="Whose model, by name. [the common model]")]
@@ -21,7 +21,7 @@ Seed = Annotated[int | None, typer.Option(help="Which seed, where there are seve
 def say(sentence: str) -> None:
     """Print a sentence for the user on standard error, so that it is not mixed with what is printed or written."""
     if sentence:
-        Console(stderr=True).print(sentence, markup=False, highlight=False, soft_wrap=True)
+        plain_console(stderr=True).print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -31,6 +31,7 @@ def export(
     client: Client = None,
     method: MethodName = None,
     seed: Seed = None,
+    trust: Trust = False,
 ) -> None:
     """Write a client's model, with all that a service needs to use it without fedkin: the network (torch.export and
     safetensors), how a row becomes a sample, names of columns and classes, a model card, and a predict.py that runs

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from fedkin.command.app import app
+from fedkin.command.app import Trust, app
 from fedkin.command.export import Folder, MethodName, Seed, say
+from fedkin.command.screen import plain_console
 from fedkin.deploy.joining import Joined
 from fedkin.errors import require
 from fedkin.metrics import METRICS
@@ -29,6 +29,7 @@ def join(
     name: Annotated[str | None, typer.Option(help="The site's name. [its column of sites, or the file's name]")] = None,
     method: MethodName = None,
     seed: Seed = None,
+    trust: Trust = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
 ) -> None:
     """Say what a site that was not there would gain by joining, without running the federation again: by the common
@@ -49,7 +50,7 @@ def join(
     if as_json:
         sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
         return
-    Console(width=max(100, Console().width)).print(table_of(found))
+    plain_console(width=max(100, plain_console().width)).print(table_of(found))
     print(found.sentence)
 
 
@@ -74,7 +75,7 @@ class Rounds(Callback):
     """A bar of the rounds in which the new site trains alone, on standard error."""
 
     def __init__(self) -> None:
-        self.bar = Progress(console=Console(stderr=True), transient=True)
+        self.bar = Progress(console=plain_console(stderr=True), transient=True)
         self.task = self.bar.add_task("The new site trains alone")
 
     def __enter__(self) -> Rounds:

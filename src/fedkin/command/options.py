@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from fedkin.command.app import Trust, Verify
 from fedkin.runs.experiment import Experiment
 
 T = TypeVar("T")
@@ -23,8 +24,8 @@ GROUPS = {  # of --help, with the options in each
     "Training and scoring": "rounds seeds model settings evaluate_every score_clients goals metric class_weights score "
     "heterogeneity gradient_norm",
     "Search": "space trials grid prune average search_seed",
-    "Where and how": "out resume jobs engine actors ray_address threads chunk memory device save export export_clients "
-    "export_pairs track watch profile as_json",
+    "Where and how": "out resume trust verify jobs engine actors ray_address threads chunk memory device save export "
+    "export_clients export_pairs track watch profile as_json",
 }
 
 
@@ -112,6 +113,8 @@ class PlayOptions:
     resume: Annotated[
         bool, option("Go on with the run in --out, or in the folder given in place of a method.", "--resume")
     ] = False
+    trust: Trust = False
+    verify: Verify = True
     track: Annotated[
         list[str] | None, option("Send the rounds of every run to tensorboard, mlflow or wandb too; may be repeated.")
     ] = None

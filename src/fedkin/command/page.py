@@ -10,10 +10,12 @@ import typer
 from rich.console import Console
 
 from fedkin.command.alive import alive
-from fedkin.command.app import app
+from fedkin.command.app import Verify, app
+from fedkin.command.screen import plain_console
 from fedkin.comparison.exports import checked_path
 from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.errors import require
+from fedkin.runs import manifest
 from fedkin.runs.command_folder import CommandFolder
 
 
@@ -51,6 +53,7 @@ def report(
     export_pairs: Annotated[
         list[str] | None, typer.Option(help="Write each method against each other one to this file: .csv, .tex or .md.")
     ] = None,
+    verify: Verify = True,
 ) -> None:
     """Write a page with the table, the curves and every client's gain over training alone; and tables as files.
 
@@ -58,10 +61,33 @@ def report(
     """
     wanted = [table_paths(texts) for texts in (export, export_clients, export_pairs)]
     if any(wanted):
-        write_tables(load_comparison(folder), wanted, Console(stderr=True))
+        write_tables(load_comparison(folder), wanted, plain_console(stderr=True))
     begun = CommandFolder(folder).runs()
     require(begun, f"{folder} is not a run of fedkin; give the folder that 'fedkin run' named.")
-    page = write_report(folder, Console(stderr=True))
+    page = write_report(folder, plain_console(stderr=True))
     if page is None:
         raise typer.Exit(2)
     print(page)
+
+
+@app.command("check")
+def check_folder(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or a comparison.")],
+) -> None:
+    """Say which files of a run are whole, and which are damaged or missing.
+
+    fedkin check runs/compare-digits-1
+    """
+    place = CommandFolder(folder)
+    begun = [one.path for one in place.runs() or place.runs_of_method()]
+    require(begun, f"{folder} is not a run of fedkin; give the folder that 'fedkin run' named.")
+    manifest.verify(True)
+    bad = 0
+    for path in dict.fromkeys([folder, *begun]):
+        known, damaged = manifest.count(path), manifest.damaged(path)
+        bad += len(damaged)
+        for name in damaged:
+            print(f"{path / name}: damaged or missing")
+        if known or path in begun:
+            print(f"{path}: {known - len(damaged)} of {known} files are whole" if known else f"{path}: not finished")
+    raise typer.Exit(1 if bad else 0)

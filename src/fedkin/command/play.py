@@ -21,7 +21,8 @@ from fedkin.command.lists import WIDTH
 from fedkin.command.options import PlayOptions, RunOptions, shared
 from fedkin.command.page import table_paths, write_report, write_tables
 from fedkin.command.progress import Progress
-from fedkin.command.read import fresh_folder, read_cluster, read_experiments, read_jobs
+from fedkin.command.read import fresh_folder, going_on, read_cluster, read_experiments, read_jobs
+from fedkin.command.screen import plain_console
 from fedkin.command.watch import beside
 from fedkin.comparison.compare import carry_out, plan_for
 from fedkin.comparison.experiment_files import as_file
@@ -157,7 +158,7 @@ def start(experiments: list[Experiment], seeds: list[int], options: RunOptions, 
         more: dict[str, Any] = {"splits": splits, "data_seeds": data_seeds, "tuned": tuned, "cluster": cluster}
         plan = plan_for(experiments, seeds, folder, loaded, options.resume, jobs, targets=targets, **more)
     prepared = perf_counter() - began
-    print_columns(loaded(plan.runs[0].experiment), Console(stderr=True))
+    print_columns(loaded(plan.runs[0].experiment), plain_console(stderr=True))
     carry(plan, loaded, options, prepared)
 
 
@@ -189,11 +190,11 @@ def resume_folder(folder: Path, options: RunOptions) -> None:
 
 def carry(plan: Plan, loaded: Loaded, options: PlayOptions, prepared: float = 0.0) -> None:
     """Carry a plan out with a progress display, and show what came out. `prepared`: the seconds of loading the data."""
-    screen = Console(stderr=True)
+    screen = plain_console(stderr=True)
     plan, profiled = profiling(plan) if options.profile else (plan, None)
     trackers = trackers_for(options.track, plan.folder.path)
     wanted = [table_paths(texts) for texts in (options.export, options.export_clients, options.export_pairs)]
-    go_on = f"Go on with: fedkin run --resume {plan.folder.path}"
+    go_on = going_on("run", plan.folder.path, (one.experiment for one in plan.runs))
     progress = Progress(screen, plan.runs)
     with beside(options.watch, plan.folder.path, progress.doing, screen) as end_page:
         with progress:
@@ -212,12 +213,12 @@ def carry(plan: Plan, loaded: Loaded, options: PlayOptions, prepared: float = 0.
         if found is None:
             end_page(f"Stopped and saved; this page no longer changes. {go_on}")
             screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
-            raise typer.Exit(130)
+            raise typer.Exit(progress.code)
         page = show(found, options.as_json, screen)
         end_page(f"This page no longer changes; {f'the report is {page}' if page else 'its run is over'}.")
         write_tables(found, wanted, screen)
     if profiled is not None and (profile := profiled.run.profile) is not None:
-        where = screen if options.as_json else Console()
+        where = screen if options.as_json else plain_console()
         where.print(f"\n{profiled.name}\n{profile.since(prepared)}", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -259,14 +260,16 @@ def show(found: Comparison, as_json: bool, screen: Console) -> Path | None:
         several = "methods" in found.summary
         if "sites" in found.summary:
             for sentence in lines(found.summary["sites"]):
-                Console().print(sentence, highlight=False, markup=False, soft_wrap=True)
+                plain_console().print(sentence, highlight=False, markup=False, soft_wrap=True)
         for sentence in found.summary.get("tuned", {}).get("sentences", []):
-            Console().print(sentence, highlight=False, markup=False, soft_wrap=True)
+            plain_console().print(sentence, highlight=False, markup=False, soft_wrap=True)
         table = terminal.comparison_table(found.summary) if several else terminal.run_table(found.summary)
-        wide = max(WIDTH, Console().width, Console(width=1000).measure(table).maximum)  # no name or number is cut
-        Console(width=wide).print(table)
+        wide = max(
+            WIDTH, plain_console().width, plain_console(width=1000).measure(table).maximum
+        )  # no name or number is cut
+        plain_console(width=wide).print(table)
         if targets := found.summary.get("targets"):
-            Console(width=wide).print(terminal.targets_table(targets, list(found.methods)))
+            plain_console(width=wide).print(terminal.targets_table(targets, list(found.methods)))
     page = write_report(found.folder, screen)
     end = f", its report is {page}" if page else ""
     screen.print(f"The run is in {found.folder}{end}", highlight=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fedkin.command.app import app
+from fedkin.command.app import Trust, app
 from fedkin.command.export import Folder, MethodName, Seed, say
 from fedkin.errors import BadInput, require
 
@@ -22,6 +22,7 @@ def predict(
     keep: Annotated[bool, typer.Option("--keep", help="Write the columns of the table too.")] = False,
     method: MethodName = None,
     seed: Seed = None,
+    trust: Trust = False,
 ) -> None:
     """Predict the rows of a table: the class with the probability of each, or the value.
 

@@ -22,6 +22,7 @@ from fedkin.command.lists import WIDTH
 from fedkin.command.options import option, shared
 from fedkin.command.progress import Progress
 from fedkin.command.read import read_cluster, read_jobs
+from fedkin.command.screen import plain_console
 from fedkin.comparison.exports import Grid
 from fedkin.comparison.plan import Planned
 from fedkin.comparison.processes import Killed
@@ -88,7 +89,7 @@ def preset(names: Names, options: PresetOptions) -> None:
     require(fits, "A result is kept only of a preset with its own number of rounds; leave --rounds or --results out.")
     asked = chosen_presets(names, options.scale)
     chosen = [one.shortened(max(one.seeds, options.seeds or 0), options.rounds) for one in asked]  # what is read
-    store, screen = Store(options.out), Console(stderr=True)
+    store, screen = Store(options.out), plain_console(stderr=True)
     runs = runs_of([one.shortened(options.seeds) for one in chosen], store, options.only or ())
     if not options.read:
         play_all(runs, store, options, screen)
@@ -131,7 +132,7 @@ def list_presets() -> None:
                 cells.append(cost if found is None else f"{cost}\n{tally(found)}")
             claims = [f"{claim.text}" for claim in presets.named(name).claims if claim.by == "paper"]
             table.add_row(name, "\n".join(claims) or presets.named(name).title, *cells)
-    console = Console(width=max(WIDTH, Console().width), highlight=False)
+    console = plain_console(width=max(WIDTH, plain_console().width))
     console.print(table)
     console.print(
         "Times are of one core; --jobs divides them. Results are committed in docs/results and shown in docs/papers."
@@ -172,8 +173,8 @@ def play_all(runs: list[Planned], store: Store, options: PresetOptions, screen: 
 
 def show(outcome: Outcome) -> None:
     """Print the table and the claims of a preset."""
-    console = Console()
-    wide = Console(width=max(WIDTH, console.width), highlight=False)
+    console = plain_console()
+    wide = plain_console(width=max(WIDTH, console.width))
     wide.print(Text(f"{outcome['preset']}, {outcome['scale']}: {outcome['title']}", "bold"))
     wide.print(ruled(tables.long_table(outcome)))
     wide.print(Text(f"{tables.readings(outcome)} {outcome['note']}", "italic dim"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from threading import Event, Thread
 from types import FrameType, TracebackType
 from typing import Any
@@ -19,14 +20,17 @@ from fedkin.runs.pulse import Doing
 
 QUIET_SECONDS = 5.0  # between two plain lines of a run, at least ...
 LINES = 0.05  # ... and this part of its time
+STOPS = (signal.SIGINT, signal.SIGTERM)  # the second one is how systems ask a job to end
 SILENCE = 30.0  # seconds after which a plain line says what is being done, if nothing else was said
 
 
 class Progress:
-    """Shows every run of a plan. The first Ctrl-C finishes the round and saves; the second gives up at once."""
+    """Shows every run of a plan. The first Ctrl-C, or the first signal that asks to end, finishes the round and saves;
+    the second gives up at once."""
 
     def __init__(self, screen: Console, runs: list[Planned]):
         self.screen, self.runs, self.stopping = screen, runs, False
+        self.code = 130  # of the command, where it was stopped
         self.said: set[str] = set()
         self.playing: dict[str, RunProgress] = {}  # by name
         self.heard = time.monotonic()  # when the last line was printed
@@ -35,20 +39,19 @@ class Progress:
         self.whole: TaskID | None = None
         self.bar = Bar(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[seen]}"),
+            TextColumn("{task.fields[seen]}", markup=False),
             TimeRemainingColumn(),
             console=screen,
             transient=True,
         )
 
     def __enter__(self) -> Progress:
-        try:
-            self.before: Any = signal.signal(signal.SIGINT, self.interrupted)
-        except ValueError:  # not the main thread
-            self.before = None
+        self.before: dict[int, Any] = {}
+        with suppress(ValueError):  # not the main thread
+            self.before = {number: signal.signal(number, self.interrupted) for number in STOPS}
         if not self.screen.is_terminal:
             Thread(target=self.beats, daemon=True).start()
         else:
@@ -65,14 +68,15 @@ class Progress:
         self.over.set()
         if self.screen.is_terminal:
             self.bar.stop()
-        if self.before is not None:
-            signal.signal(signal.SIGINT, self.before)
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
 
     def interrupted(self, number: int, frame: FrameType | None) -> None:
         if self.stopping:
             raise KeyboardInterrupt
-        self.stopping = True
-        self.warn("Finishing this round, then saving. Press Ctrl-C again to stop at once.")
+        self.stopping, self.code = True, 128 + number
+        again = "Press Ctrl-C again" if number == signal.SIGINT else "Send it again"
+        self.warn(f"Finishing this round, then saving. {again} to stop at once.")
 
     def warn(self, sentence: str) -> None:
         """Print a sentence once, however many runs say it."""
@@ -145,7 +149,7 @@ class RunProgress(Callback):
         self.doing = None
         self.scores = headline(record, self.metric) or self.scores
         if record.dropped:
-            lost = f"{len(record.dropped)} uploads were not finite and count for nothing."
+            lost = f"the models of {len(record.dropped)} clients diverged and count for nothing."
             progress.warn(f"{self.name}, round {record.round}: {lost}")
         speed = self.speed(record, now)
         words = f"{self.scores} {speed:,.{0 if speed >= 10 else 2}f} clients/s".strip()

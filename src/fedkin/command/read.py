@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from fedkin.command.options import RunOptions
@@ -19,6 +20,8 @@ from fedkin.errors import BadInput, require
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.setup import cores
 from fedkin.runs.verdict import LOCAL
+
+MOST_JOBS = 1024
 
 
 def read_experiments(targets: Sequence[str], options: RunOptions) -> tuple[list[Experiment], list[int], RunOptions]:
@@ -67,9 +70,15 @@ def read_jobs(text: str | None, runs: int, device: str) -> int | None:
         return None
     if text.strip().lower() == "auto":
         return min(runs, cores()) if device == "cpu" else 1
-    whole = text.strip().isascii() and text.strip().isdigit() and int(text) >= 1
-    require(whole, f"--jobs takes a number of processes from 1, or auto: one a core; not '{text}'.")
+    whole = text.strip().isascii() and text.strip().isdigit() and len(text) < 9 and 1 <= int(text) <= MOST_JOBS
+    require(whole, f"--jobs takes a number of processes from 1 to {MOST_JOBS:,}, or auto: one a core; not '{text}'.")
     return int(text)
+
+
+def going_on(command: str, folder: Path, experiments: Iterable[Experiment]) -> str:
+    """Return how to go on with what lies in a folder, as a shell takes it."""
+    trust = " --trust" if any(one.names_modules for one in experiments) else ""
+    return f"Go on with: fedkin {command} --resume {quote(str(folder))}{trust}"
 
 
 def fresh_folder(name: str, experiment: Experiment) -> Callable[[], Path]:

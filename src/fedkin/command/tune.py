@@ -17,7 +17,8 @@ from fedkin.command.app import app
 from fedkin.command.columns import print_columns
 from fedkin.command.options import DataOptions, RunOptions, option, shared
 from fedkin.command.progress import Progress
-from fedkin.command.read import fresh_folder, read_experiments, read_jobs
+from fedkin.command.read import fresh_folder, going_on, read_experiments, read_jobs
+from fedkin.command.screen import plain_console
 from fedkin.command.trials import TrialProgress
 from fedkin.comparison.processes import Killed
 from fedkin.errors import Unfinished, require
@@ -126,7 +127,7 @@ def tune(targets: Targets, options: TuneOptions) -> None:
     with alive("Loading the data and checking the plan"):
         going_on = options.resume and options.out is None and len(targets) == 1 and targets[0] not in METHODS
         plan = resumed(Path(targets[0]), options, loaded) if going_on else planned(targets, options, loaded)
-    screen = Console(stderr=True)
+    screen = plain_console(stderr=True)
     print_columns(loaded(plan.tunings[0].asked), screen)
     for one in plan.tunings:
         space = ", ".join(f"{path}={axis}" for path, axis in one.space.items())
@@ -171,7 +172,7 @@ def planned(targets: list[str], options: TuneOptions, loaded: Validated) -> Plan
 
 def resumed(folder: Path, options: TuneOptions, loaded: Validated) -> Plan:
     """Return what a folder set out to tune; only the number of trials and of processes may be another one."""
-    free = ("trials", "jobs", "out", "resume")
+    free = ("trials", "jobs", "out", "resume", "trust", "verify")
     said = [
         entry.name.replace("_", "-")
         for entry in fields(TuneOptions)
@@ -186,7 +187,7 @@ def resumed(folder: Path, options: TuneOptions, loaded: Validated) -> Plan:
 
 def carry(plan: Plan, loaded: Validated, screen: Console) -> None:
     """Tune with a progress display, and show what came out."""
-    go_on = f"Go on with: fedkin tune --resume {plan.folder}"
+    go_on = going_on("tune", plan.folder, (one.asked for one in plan.tunings))
     with Progress(screen, []) as progress:
         shown = TrialProgress(progress, {one.name: one.budget.trials for one in plan.tunings})
         try:
@@ -197,9 +198,9 @@ def carry(plan: Plan, loaded: Validated, screen: Console) -> None:
             raise Unfinished(f"{error} {go_on}") from None
     if found is None:
         screen.print(f"Stopped and saved. {go_on}", highlight=False, soft_wrap=True)
-        raise typer.Exit(130)
+        raise typer.Exit(progress.code)
     for tuned in found:
-        Console(width=max(Console().width, 100)).print(table(tuned))
+        plain_console(width=max(plain_console().width, 100)).print(table(tuned))
     files = plan.comparison if len(found) > 1 else plan.best(found[0].method.name)
     command = "compare" if len(found) > 1 else "run"
     screen.print(f"The best settings are in {plan.folder}; next: fedkin {command} {files}", soft_wrap=True)

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from fedkin.command.app import app
+from fedkin.command.screen import plain_console
 from fedkin.errors import BadInput
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def watch(
 
     fedkin watch runs/compare-mnist-1
     """
-    screen = Console(stderr=True)
+    screen = plain_console(stderr=True)
     with served(folder, port) as server:
         say_where(server, folder, screen)
         if open:

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from fedkin.answers.sentences import amount, called, number, together
-from fedkin.command.app import app
+from fedkin.command.app import Trust, app
 from fedkin.command.page import write_report
 from fedkin.command.progress import Progress
 from fedkin.command.read import read_jobs
+from fedkin.command.screen import plain_console
 from fedkin.comparison.compare import carry_out
 from fedkin.comparison.plan import Loaded, Plan, stored_plan
 from fedkin.comparison.processes import Killed
@@ -35,12 +36,12 @@ Jobs = Annotated[str | None, typer.Option(help="Runs side by side: a number, or 
 
 
 @app.command("what-if")
-def what_if(folder: Folder, leave_out: Without = None, jobs: Jobs = None) -> None:
+def what_if(folder: Folder, leave_out: Without = None, jobs: Jobs = None, trust: Trust = False) -> None:
     """Run a comparison again without some sites, and say what each of the others gains or loses by it.
 
     fedkin what-if runs/compare-patients-1 --without "Hospital 4" --without "Hospital 9"
     """
-    screen = Console(stderr=True)
+    screen = plain_console(stderr=True)
     place = CommandFolder.around(folder).path
     whole, plan = load_comparison(place), stored_plan(place)
     plan = replace(plan, jobs=read_jobs(jobs, len(plan.runs), "cpu") or plan.jobs)
@@ -85,7 +86,7 @@ def played(whole: Comparison, plan: Plan, screen: Console) -> list[Effect]:
 def show(found: list[Effect], names: list[str], metric: str) -> None:
     """Print what each of the others gains or loses without these sites."""
     better, worse = (sum(sign * end > 0 for end in ends) for sign, ends in ((1, lows(found)), (-1, highs(found))))
-    Console().print(
+    plain_console().print(
         f"Without {together(names, 'and')}: {better} of {len(found)} sites are better off, {worse} worse off, "
         f"{len(found) - better - worse} show no clear difference.",
         highlight=False,
@@ -97,7 +98,7 @@ def show(found: list[Effect], names: list[str], metric: str) -> None:
         ends = f"{number(effect.gain.low, percent)} to {number(effect.gain.high, percent)}"
         cells = (title(effect.method), amount(metric, effect.gain.gain), ends, f"{effect.rows:,}")
         table.add_row(called(effect.site), *cells)
-    Console().print(table)
+    plain_console().print(table)
 
 
 def show_all(every: dict[str, list[Effect]], metric: str) -> None:
@@ -111,7 +112,7 @@ def show_all(every: dict[str, list[Effect]], metric: str) -> None:
         worse = [effect.site for effect in found if effect.gain.high < 0]
         cells = (together(names) if names else "-" for names in (better, worse))
         table.add_row(called(site), number(means[site], percent, True), *cells)
-    Console().print(table)
+    plain_console().print(table)
 
 
 def lows(found: list[Effect]) -> list[float]:

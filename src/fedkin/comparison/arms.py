@@ -100,7 +100,10 @@ def method_at(path: str) -> Method:
     where = defined_at(found)
     if callable(found) and not isinstance(found, Method):
         optional = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-        given = signature(found).parameters.values()
+        try:
+            given = signature(found).parameters.values()
+        except (TypeError, ValueError):  # of a class that is written in C
+            raise BadInput(f"The method '{path}' is no function of yours; give one that returns a Method.") from None
         required = [one.name for one in given if one.default is Parameter.empty and one.kind not in optional]
         sentence = f"The function '{path}'{where} needs {', '.join(required)}; give them defaults."
         require(not required, sentence)

@@ -34,7 +34,7 @@ from fedkin.comparison.plan import (
     without_answers,
 )
 from fedkin.comparison.result import Comparison, Repetitions, Runs, Temporary, over_seeds
-from fedkin.comparison.sequence import Watching, nobody, once, told
+from fedkin.comparison.sequence import Watching, mend, nobody, once, told
 from fedkin.comparison.tuned import Notes, notes_of, tuned_cautions, tuned_sentences
 from fedkin.data import Data
 from fedkin.data.federation import Federation
@@ -211,6 +211,7 @@ def carry_out(
         new = resume or not plan.folder.has_plan
         require(new, f"Another command was at work in {path} just now; choose another --out, or add --resume.")
         plan.write()
+        mend(plan.runs, warn)
         for sentence in [*warnings(plan), *cautions(plan, loaded), *without_answers(plan)]:
             warn(sentence)
         options: dict[str, Any] = {"resume": resume, "watching": watching, "warn": warn, "stopping": stopping}

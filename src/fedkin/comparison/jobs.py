@@ -23,6 +23,7 @@ from fedkin.comparison.plan import Loaded, Planned
 from fedkin.comparison.processes import Processes, end_with_the_command, sendable, started
 from fedkin.comparison.sequence import Watching, nobody, play_in_sequence
 from fedkin.data import Data
+from fedkin.imports import of_user
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.pulse import Doing
 
@@ -188,6 +189,8 @@ def play_one(one: Planned, line: Connection, loaded: Loaded, resume: bool) -> Ex
     try:
         play_in_sequence([one], loaded, resume=resume, watching=lambda *_: Sender(line), warn=warn)
     except Exception as error:
+        if (mine := of_user(error)) is not None:
+            return mine
         error.add_note(f"\nIn the process of {one.name}:\n{traceback.format_exc()}")
         return sendable(error)
     return None

@@ -13,6 +13,7 @@ from fedkin.data import Data, load
 from fedkin.data.federation import Federation
 from fedkin.engines.cluster.connection import check_cluster
 from fedkin.errors import BadInput, require
+from fedkin.imports import named_in
 from fedkin.methods.local import alone, local, matched
 from fedkin.parts import Method, Train
 from fedkin.round import begin
@@ -152,13 +153,13 @@ def differences(train: Train, plain: Train) -> str:
 def checked_seeds(seeds: object) -> list[int]:
     """Return the seeds: a number of them (3 means 0, 1, 2), or a list of different whole numbers from 0."""
     if isinstance(seeds, int) and not isinstance(seeds, bool):
-        require(seeds >= 1, f"--seeds must be at least 1, not {seeds}.")
+        require(1 <= seeds <= MANY, f"--seeds must be at least 1 and at most {MANY:,}, not {seeds}.")
         return list(range(seeds))
     several = list(seeds) if isinstance(seeds, list | tuple | range) else []
     whole = bool(several) and all(isinstance(n, int) and not isinstance(n, bool) for n in several)
     require(
-        whole and min(several) >= 0 and len(set(several)) == len(several),
-        f"Seeds are a number of them, or a list of different whole numbers from 0, not {seeds!r}.",
+        whole and 0 <= min(several) <= max(several) < 2**63 and len(set(several)) == len(several),
+        f"Seeds are a number of them, or a list of different whole numbers from 0 to below 2**63, not {seeds!r}.",
     )
     return several
 
@@ -201,7 +202,8 @@ def read_plan(folder: Path) -> dict[str, Any]:
 def stored_plan(folder: Path) -> Plan:
     """Return the plan of a folder. Data and modules that were handed over in Python cannot be found again."""
     plan, place = read_plan(folder), CommandFolder(folder)
-    runs = [Planned(Experiment.from_json(value), run) for value, run in place.planned()]
+    with named_in(folder):
+        runs = [Planned(Experiment.from_json(value), run) for value, run in place.planned()]
     targets = tuple(plan.get("targets", ()))
     return Plan(place, runs, plan.get("jobs", 1), plan.get("tuned") or {}, targets, plan.get("cluster"))
 
@@ -211,7 +213,8 @@ def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Plan
 
     `stored` are the experiments of its plan, as JSON.
     """
-    there = {key_of(value): value for value in map(with_new_fields, stored)}
+    with named_in(folder):
+        there = {key_of(value): value for value in map(with_new_fields, stored)}
     here = {key_of(one.experiment.described()): one.experiment for one in asked}
     every = [*there, *here]
     shown = [word for i, word in enumerate(WORDS) if not i or len({key[1 + i] for key in every}) > 1]
@@ -222,6 +225,7 @@ def check_agreement(folder: Path, stored: list[dict[str, Any]], asked: list[Plan
         check_rounds(folder, there[key]["rounds"], experiment)
 
 
+MANY = 10_000  # repetitions that a command may ask for
 WORDS = ("seed", "split", "data seed")  # what runs of one method differ in
 
 
@@ -247,8 +251,8 @@ def checked_data_seeds(data_seeds: object) -> int:
 
 
 def checked_number(value: object, what: str) -> int:
-    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    require(whole, f"{what} from 1, not {value!r}.")
+    whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MANY
+    require(whole, f"{what} from 1 to {MANY:,}, not {value!r}.")
     return int(str(value))
 
 

@@ -117,9 +117,10 @@ def threads(number: int) -> Iterator[None]:
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Processes started meanwhile never see Ctrl-C, not even while they import; the command sees it afterwards."""
+    """Processes started meanwhile never see Ctrl-C or the signal to end, not even while they import; the command sees
+    them afterwards."""
     resource_tracker.ensure_running()  # which would let signals through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ from weakref import finalize
 
 import numpy as np
 
+from fedkin import imports
 from fedkin.answers.sentences import lines
 from fedkin.comparison.exports import write_clients, write_pairs, write_table
 from fedkin.errors import BadInput, require
@@ -237,9 +238,14 @@ def load_comparison(folder: Path | str) -> Comparison:
     return Comparison(place.path, runs, over_seeds(runs), place.summary())
 
 
-def load(folder: Path | str) -> Run | several.Runs | Comparison:
-    """Read what a folder holds: one run, the runs of one method with several seeds, or a comparison of methods."""
+def load(folder: Path | str, trust: bool = False) -> Run | several.Runs | Comparison:
+    """Read what a folder holds: one run, the runs of one method with several seeds, or a comparison of methods.
+
+    Modules that the folder names are imported only if you `trust` it.
+    """
     place = CommandFolder(Path(folder))
+    if trust:
+        imports.trust(place.path)
     if place.has_plan and len({value["method"]["name"] for value in place.plan()["arms"]}) > 1:
         return load_comparison(folder)
     return several.load_run(folder)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 COLUMNS = 2**14  # of a stacked tensor that are summed at once
+LARGEST = 1e12  # norm of a tensor that a client may keep or send
 
 Model = dict[str, Tensor]  # parameter name -> tensor
 Message = dict[str, Model]  # named models
@@ -100,14 +101,17 @@ def weighted_rows(value: Tensor, share: Tensor) -> Tensor:
 
 
 def finite(stack: Model) -> Tensor:
-    """For each stacked model, whether all of its numbers are finite."""  # (m,) bool
-    sums = torch.stack([value.reshape(len(value), -1).sum(1) for value in stack.values()]).isfinite().all(0)
-    if sums.all():  # a sum with a nan or an infinity in it is not finite
-        return sums
-    # Finite numbers may have a sum that is not, so now each is looked at, which takes a hundred times as long.
-    largest = [torch.linalg.vector_norm(value.reshape(len(value), -1), torch.inf, dim=1) for value in stack.values()]
-    # a nan or an infinity makes the largest value nan or infinite, so no mask as large as the model is needed
-    return torch.stack(largest).isfinite().all(0)
+    """For each stacked model, whether all of its numbers are finite, and the norm of each tensor is at most `LARGEST`.
+
+    Beyond it training has diverged. Rounding then decides when a number is no longer finite, and engines round in
+    different ways.
+    """  # (m,) bool
+    found = [
+        torch.linalg.vector_norm(value.reshape(len(value), -1), dim=1) <= LARGEST
+        for value in stack.values()
+        if value.is_floating_point()
+    ]
+    return torch.stack(found).all(0) if found else torch.ones(len(next(iter(stack.values()))), dtype=torch.bool)
 
 
 def flat(nested: Mapping[str, object], prefix: str = "") -> dict[str, Tensor]:

@@ -19,6 +19,7 @@ from fedkin.data.holdout import split
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
 from fedkin.data.uncollected import uncollected
+from fedkin.data.values import check_size
 from fedkin.errors import BadInput, require
 
 PARTS = ("train", "validation", "test")
@@ -71,6 +72,7 @@ def from_clients(
     collected = _Collected(vocabulary)
     parts: dict[str, Rows] = {}
     for client, samples in ((str(client), samples) for client, samples in clients.items()):
+        require(client not in parts, f"Two clients are called {client}, perhaps one by a number; rename one.")
         if isinstance(samples, Mapping):
             parts[client] = _add_parts(collected, client, samples)
         else:
@@ -151,4 +153,5 @@ def _checked_arrays(client: str, pair: Pair, vocabulary: int | None) -> tuple[np
         require(inside, f"Client {client} has a token outside of 0 to {vocabulary - 1}.")
         return x, y
     require(x.dtype.kind in "fiub", f"Client {client} has features that are not numbers.")
+    check_size(x, f"A feature of client {client}")
     return x.astype(np.float32, copy=False), y

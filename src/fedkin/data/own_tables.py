@@ -18,7 +18,7 @@ from fedkin.data.samples import Samples, Table
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
 from fedkin.data.values import date_format, numbers, texts
-from fedkin.errors import BadInput, require
+from fedkin.errors import BadInput, require, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +31,7 @@ OWNER = "\0owner"  # a column of the joined table that is no column of any file
 
 def read_own(data: Data, progress: bool = False) -> Samples:
     """The samples in the file or the folder `data.name`. `progress` says on stderr that a large one is being read."""
-    path = Path(data.name).expanduser()
-    require(path.exists(), f"There is no file or folder {data.name}.")
+    path = own_path(data.name)
     size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.iterdir()))
     if progress and size > LARGE:
         print(f"Reading {path.name}, {size / 1e6:,.0f} MB ...", file=sys.stderr, flush=True)
@@ -44,10 +43,31 @@ def read_own(data: Data, progress: bool = False) -> Samples:
     require(files, f"The folder {data.name} holds no {', '.join(TABLES)} file.")
     read = [read_file(file) for file in sorted(files, key=lambda file: natural_key(file.name))]
     if asked is None:  # then a file is a client, also if it has a column that is called client
+        check_names(read)
         read = [
             File(file.name, file.frame.assign(**{OWNER: Path(file.name).stem}), file.x, file.notes) for file in read
         ]
     return _samples(read, data, asked or CLIENT, needs_client=asked is not None)
+
+
+def own_path(name: str) -> Path:
+    """The file or the folder of this name; what is neither, as a device that never ends, is refused."""
+    try:
+        path = Path(name).expanduser()
+        there = path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, a home of nobody, or no name at all
+        there = False
+    require(there, f"There is no file or folder {shown(name)}.")
+    require(path.is_file() or path.is_dir(), f"{name} is neither a file nor a folder.")
+    return path
+
+
+def check_names(files: list[File]) -> None:
+    """Refuse two files of one name, which would be one client."""
+    first: dict[str, str] = {}
+    for file in files:
+        other = first.setdefault(Path(file.name).stem, file.name)
+        require(other == file.name, f"{other} and {file.name} would be one client; rename or remove one.")
 
 
 def _samples(files: list[File], data: Data, client: str, needs_client: bool) -> Samples:

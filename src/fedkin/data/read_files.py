@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedkin.data.values import MARKS, with_points
+from fedkin.data.values import MARKS, check_size, with_points
 from fedkin.errors import BadInput, require
 
 if TYPE_CHECKING:
@@ -66,15 +66,21 @@ def read_file(path: Path, as_text: Collection[str] = ()) -> File:
             f"{path.name} needs the package openpyxl to be read: pip install 'fedkin[excel]', or save the sheet as CSV."
         ) from refusal
     # pandas' and pyarrow's own errors are among these
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as refusal:
+    except (OSError, ValueError, EOFError, KeyError, RecursionError, zipfile.BadZipFile) as refusal:
         if isinstance(refusal, BadInput):
             raise
         reason = (str(refusal).strip().splitlines() or ["unreadable"])[0].rstrip(".")
         raise BadInput(f"{path.name} could not be read, it may be truncated: {reason}.") from refusal
     frame.columns = [str(name).strip() for name in frame.columns]
-    twice = sorted({name for name in frame.columns if list(frame.columns).count(name) > 1})
-    require(not twice, f"{path.name} has two columns called {' and two called '.join(twice)}; rename one.")
+    check_different([str(name) for name in frame.columns], path.name)
     return File(path.name, frame, notes=notes)
+
+
+def check_different(names: list[str], file: str) -> None:
+    """Refuse two columns of one name: the second one of a label would be learned from. Columns without a name may be
+    several."""
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    require(not twice, f"{file} has two columns called {' and two called '.join(twice)}; rename one.")
 
 
 def _read_frame(path: Path, ending: str, as_text: Collection[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -87,11 +93,19 @@ def _read_frame(path: Path, ending: str, as_text: Collection[str]) -> tuple[pd.D
     if ending == ".xlsx":
         with warnings.catch_warnings():  # openpyxl warns of styles, which do not matter here
             warnings.simplefilter("ignore")
+            head = pd.read_excel(path, header=None, nrows=1, keep_default_na=False, dtype=str)
+            check_different([str(name).strip() for name in head.to_numpy().flatten()], path.name)
             return pd.read_excel(path, keep_default_na=False, na_values=list(MARKS)), ()
     lines = path.read_text(encoding="utf-8-sig").splitlines()
-    records = [json.loads(line) for line in lines if line.strip()]
+    records = [json.loads(line, object_pairs_hook=lambda pairs: _record(pairs, path)) for line in lines if line.strip()]
     require(all(isinstance(record, dict) for record in records), f"{path.name} has a line that is no JSON object.")
     return pd.DataFrame(records), ()
+
+
+def _record(pairs: list[tuple[str, object]], path: Path) -> dict[str, object]:
+    """The object that a line of a JSON file is."""
+    check_different([name for name, _ in pairs], path.name)
+    return dict(pairs)
 
 
 def _read_separated(path: Path, as_text: Collection[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -102,6 +116,8 @@ def _read_separated(path: Path, as_text: Collection[str]) -> tuple[pd.DataFrame,
     with path.open(encoding=encoding, newline="") as opened:
         lines = [line for _, line in zip(range(5), opened, strict=False)]
     separator = "\t" if path.suffix.lower() == ".tsv" else _separator(lines)
+    names = next((row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row), [])
+    check_different([name.strip() for name in names], path.name)  # pandas would rename the second one
     frame = pd.read_csv(
         path,
         sep=separator,
@@ -146,6 +162,9 @@ def _read_npz(path: Path) -> File:
     require("x" in arrays, f"{path.name} has no array 'x', only {', '.join(arrays) or 'none'}.")
     x = arrays.pop("x")
     require(x.dtype.kind in "fiub", f"{path.name} has features in 'x' that are not numbers.")
+    require(x.ndim and len(x), f"{path.name} has no samples in 'x'.")
+    odd = [name for name, array in arrays.items() if array.dtype.kind not in "fiubUSM"]
+    require(not odd, f"{path.name} has values in '{odd[0] if odd else ''}' that are neither numbers, text nor dates.")
     for name, array in arrays.items():
         same = array.ndim == 1 and len(array) == len(x)
         require(same, f"{path.name} has {len(x)} rows in 'x' but {array.shape} values in '{name}'.")
@@ -155,4 +174,5 @@ def _read_npz(path: Path) -> File:
         return File(path.name, pd.concat([numbers, pd.DataFrame(arrays)], axis=1))
     wrong = np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1)) if len(x) else np.zeros(0, dtype=np.int64)
     require(not len(wrong), f"{path.name} lacks a finite value in 'x' (row {wrong[0] + 1 if len(wrong) else 0}).")
+    check_size(x, f"'x' of {path.name}")
     return File(path.name, pd.DataFrame(arrays), x.astype(np.float32))

@@ -34,6 +34,9 @@ def is_path(name: str) -> bool:
     )
 
 
+BELOW = 2**32 - 1  # which numpy's seeds are
+
+
 @dataclass(frozen=True)
 class Data:
     """Which samples a federation has, how they are divided among how many clients, and what is held out.
@@ -173,10 +176,9 @@ class Data:
             if value is None and field not in ("seed", "server", "split"):
                 continue
             require(
-                isinstance(value, int) and not isinstance(value, bool) and value >= least,
-                f"'{field}' must be a whole number of at least {least}, not {value!r}.",
+                isinstance(value, int) and not isinstance(value, bool) and least <= value < BELOW,
+                f"'{field}' must be a whole number of at least {least} and below 2**32 - 1, not {value!r}.",
             )
-        require(self.seed < 2**32 - 1, f"'seed' must be below 2**32 - 1, not {self.seed}.")
         for field in ("test", "validation"):
             value = getattr(self, field)
             require(

@@ -10,9 +10,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from fedkin.core.machine import free, readable
 from fedkin.data.samples import Samples
+from fedkin.errors import require
 
 FEATURES, CLASSES = 60, 10
+MEAN = 2267  # samples of a client: 5 (exp(4 + 2) + 50)
 
 
 def sizes(stream: np.random.RandomState, clients: int) -> np.ndarray:  # (n,)
@@ -20,8 +23,16 @@ def sizes(stream: np.random.RandomState, clients: int) -> np.ndarray:  # (n,)
     return (stream.lognormal(4, 2, clients).astype(int) + 50) * 5
 
 
+def check_room(clients: int) -> None:
+    """Refuse more clients than there is memory for their samples, before any is drawn."""
+    need = int(clients * MEAN * FEATURES * 4 * 2.5)  # what is drawn, and all of it joined
+    said = f"{clients:,} synthetic clients need about {readable(need)}, and {readable(free())} are free"
+    require(need <= free(), f"{said}; take fewer --clients.")
+
+
 def synthetic(alpha: float, beta: float, clients: int, seed: int) -> Samples:
     """The samples of all clients, one client after another."""
+    check_room(clients)
     stream = np.random.RandomState(seed)
     size = sizes(stream, clients)
     model_mean = stream.normal(0, alpha, clients)  # u

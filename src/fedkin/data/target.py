@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from fedkin.data.federation import Task
+from fedkin.data.values import check_size
 from fedkin.errors import require
 
+EXACT = 2.0**53  # whole numbers below it are floats without a loss
 LARGEST = 1000  # whole numbers from 0 up to below this are class numbers; larger ones are names of classes
 # more whole numbers than this may be a quantity, unless they come as an array of 0, 1, 2, ..., each in many rows
 MANY, SHARE = 20, 0.05
@@ -40,8 +42,10 @@ def read_target(values: np.ndarray, where: str, task: str | None = None, table: 
     """
     require(len(values), f"{where} has no samples.")
     numeric = values.dtype.kind in "fiu"
+    require(numeric or values.dtype.kind in "bUSO", f"{where} is neither classes nor numbers, but {values.dtype}.")
     if values.dtype.kind == "f":
         require(np.isfinite(values).all(), f"{where} has a label that is missing or not a finite number.")
+        check_size(values, where)
         whole = bool((values == np.rint(values)).all())
         if not whole and task != "classify":
             return Target(values.astype(np.float64), "regress", [])
@@ -49,7 +53,14 @@ def read_target(values: np.ndarray, where: str, task: str | None = None, table: 
         require(
             whole, f"{where} has labels that are not classes, such as {odd[0] if len(odd) else ''}; say --task regress."
         )
-        values = values.astype(np.int64)
+        most = float(np.abs(values).max())
+        inexact = (
+            f"{where} has labels such as {most:.3g}, which are inexact; say --task regress, or write them as text."
+        )
+        require(task == "regress" or most < EXACT, inexact)
+        values = values if task == "regress" else values.astype(np.int64)
+    if values.dtype.kind == "u":
+        require(values.max() < 2**63, f"{where} has the label {values.max()}, which is too large; write it as text.")
     if task == "regress":
         require(numeric, f"{where} has text such as '{values[0]}', which is no number to regress; say --task classify.")
         return Target(values.astype(np.float64), "regress", [])

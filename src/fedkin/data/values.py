@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedkin.errors import require
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -21,6 +23,8 @@ DATES = ("ISO8601", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d.%m.%y", 
 TIMES = ("", " %H:%M", " %H:%M:%S")
 SECONDS = 86_400.0  # of a day
 DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
+
+LARGEST = 1e30  # of a number to learn from: its square fits into a number, and it fits into a float32
 
 _marks = {mark.lower() for mark in MARKS}
 
@@ -69,7 +73,17 @@ def numbers(column: pd.Series) -> np.ndarray:  # (rows,) float64
         read = np.array(pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce"), dtype=np.float64)
         found = read[place]
     found[~np.isfinite(found)] = np.nan
+    check_size(found, f"The column '{column.name}'")
     return found
+
+
+def check_size(values: np.ndarray, what: str) -> None:
+    """Refuse numbers that are too large to be learned from; those that are not finite are somebody else's business."""
+    if values.dtype.kind != "f" or values.dtype.itemsize < 4:
+        return
+    large = np.abs(values[np.isfinite(values)])
+    most = float(large.max()) if large.size else 0.0
+    require(most <= LARGEST, f"{what} has the number {most:.3g}, which is too large to learn from; divide all by it.")
 
 
 def dates(column: pd.Series, format: str = "ISO8601") -> np.ndarray:  # (rows,) float64

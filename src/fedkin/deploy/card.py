@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedkin import metrics
+from fedkin.imports import named_in
 from fedkin.runs.part_json import from_json
 from fedkin.runs.run import Run
 from fedkin.runs.verdict import is_local
@@ -19,7 +20,8 @@ def facts(run: Run, client: str | None) -> dict[str, Any]:
     """Return where a model comes from and how good it was, as JSON."""
     stored, about = run.experiment, run.about_clients
     data = stored["data"]
-    method = from_json(stored["method"])
+    with named_in(run.folder):
+        method = from_json(stored["method"])
     parts = {verb: repr(getattr(method, verb)) for verb in ("select", "train", "keep", "collaborate")}
     mine = None if client is None else run.number(client)
     rows = {

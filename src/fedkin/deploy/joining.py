@@ -23,6 +23,7 @@ from fedkin.data.seeds import keyed_generator
 from fedkin.deploy.new_site import as_federation, new_site
 from fedkin.deploy.tuning import per_row, tuning
 from fedkin.engines.engine import Engine
+from fedkin.imports import named_in
 from fedkin.methods.local import alone
 from fedkin.parts import Method, Train
 from fedkin.runs.callback import Callback
@@ -135,8 +136,9 @@ class Tried:
 
 def tried_options(run: Run, federation: Federation, module: nn.Module | None, callbacks: Sequence[Callback]) -> Tried:
     """Train alone, take and fine-tune the stored models; every client of the federation is a split of the new site."""
-    method: Method = from_json(run.experiment["method"])
-    experiment = lonely(run, method, federation, module)
+    with named_in(run.folder):
+        method: Method = from_json(run.experiment["method"])
+        experiment = lonely(run, method, federation, module)
     trained = play(experiment, callbacks=callbacks, warn=lambda sentence: None, federation=federation)
     everyone = torch.arange(federation.n)
     models: dict[str, Model] = {ALONE: trained.models["personal"]}

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from fedkin.data.values import BOOLEANS, MARKS
@@ -52,7 +51,7 @@ def export(run: Run, out: Path | str, client: str | None = None, module: nn.Modu
     prepared = preparation_for(run.preparation, name)
     with files.whole_folder(path) as folder:
         torch.export.save(program, folder / "network.pt2")
-        files.write(folder / "model.safetensors", save(files.apart(dict(values))))
+        files.write_tensors(folder / "model.safetensors", dict(values))
         if prepared is not None:
             files.write_json(folder / "preparation.json", prepared)
         rows = SCRIPTS / ("rows_of_arrays.py" if prepared is None else "rows_of_tables.py")

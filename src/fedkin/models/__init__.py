@@ -11,11 +11,13 @@ from inspect import signature
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
+from fedkin.core.machine import free, readable
 from fedkin.core.rng import key
 from fedkin.data.notation import parsed
 from fedkin.errors import BadInput, require, unknown
-from fedkin.imports import imported
+from fedkin.imports import called, imported
 from fedkin.models.convolutional import cnn, lenet, vgg11
 from fedkin.models.dense import dnn, mlp, mlr
 from fedkin.models.recurrent import lstm
@@ -41,12 +43,29 @@ def build(spec: str, shape: Shape, classes: int, seed: int, vocabulary: int | No
     `spec` is a name of `MODELS`, with sizes if wanted ("mlp:200,200"), or an import path ("package.module:Name").
     `shape` is the shape of one sample, and `vocabulary` the number of tokens of text (None: the data are numbers).
     """
-    name, words = parsed(spec) if ":" not in spec or spec.split(":")[0] in MODELS else (spec, [])
+    name, words = (spec, []) if is_imported(spec) else parsed(spec)
+    arguments = model_arguments(spec, name, words, shape, classes, vocabulary) if name in MODELS else []
+    if name in MODELS:
+        check_size(spec, lambda: MODELS[name](*arguments))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(key(seed, "init") >> 1)
-        if name not in MODELS:
-            return import_model(spec, shape, classes)
-        return MODELS[name](*model_arguments(spec, name, words, shape, classes, vocabulary))
+        return MODELS[name](*arguments) if name in MODELS else import_model(spec, shape, classes)
+
+
+def check_size(spec: str, make: Callable[[], nn.Module]) -> None:
+    """Refuse a model that does not fit into memory, before it is built."""
+    try:
+        with torch.device("meta"):
+            size = sum(value.numel() * value.element_size() for value in make().parameters())
+    except (RuntimeError, OverflowError, TypeError) as error:  # torch cannot count that far
+        raise BadInput(f"Model '{spec}' is larger than any machine's memory; choose smaller sizes.") from error
+    need, there = readable(size), readable(free())
+    require(size <= free(), f"Model '{spec}' needs {need}, and {there} are free; choose smaller sizes.")
+
+
+def is_imported(spec: str) -> bool:
+    """Whether a model is named by an import path."""
+    return ":" in spec and spec.split(":")[0] not in MODELS
 
 
 def model_arguments(
@@ -81,13 +100,16 @@ def import_model(spec: str, shape: Shape, classes: int) -> nn.Module:
         raise unknown("model", spec, MODELS)
     maker = imported(spec, "Model")
     require(callable(maker), f"Model '{spec}' is a {type(maker).__name__}, not a class or a function.")
-    required = [p for p in signature(maker).parameters.values() if p.default is p.empty and p.kind < p.KEYWORD_ONLY]
+    try:
+        parameters = signature(maker).parameters.values()
+    except (TypeError, ValueError):  # of a class that is written in C
+        raise BadInput(f"Model '{spec}' does not say what it takes; give a class or a function of yours.") from None
+    required = [p for p in parameters if p.default is p.empty and p.kind < p.KEYWORD_ONLY]
     require(
         len(required) in (0, 2), f"Model '{spec}' must take (shape, classes) or nothing, not {len(required)} arguments."
     )
-    try:
-        module = maker(shape, classes) if required else maker()
-    except Exception as error:  # a user's class may raise anything
-        raise BadInput(f"Model '{spec}' cannot be built: {type(error).__name__}: {error}.") from error
+    module = called(lambda: maker(shape, classes) if required else maker(), f"Model '{spec}'")
     require(isinstance(module, nn.Module), f"'{spec}' gives a {type(module).__name__}, not a torch.nn.Module.")
+    lazy = any(map(is_lazy, module.parameters()))
+    require(not lazy, f"Model '{spec}' has layers without a size, as nn.LazyLinear; give them their sizes.")
     return module  # type: ignore[no-any-return]

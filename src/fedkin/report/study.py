@@ -263,4 +263,5 @@ def studied(folder: Path, read: Callable[..., Run] = Run, live: bool = False) ->
         runs.sort(key=lambda pair: (pair[0] != LOCAL, pair[0], pair[1].seed))
     names = dict.fromkeys(name for name, _ in runs)
     entries = {name: Entry(name, tuple(run for other, run in runs if other == name), live) for name in names}
+    require(any(run.begun for _, run in runs), f"None of the runs that {folder} names has begun; nothing to report.")
     return Study(folder, entries, live)

@@ -14,6 +14,7 @@ from typing import Any
 
 from fedkin.comparison.plan import Planned
 from fedkin.errors import require
+from fedkin.imports import named_in
 from fedkin.presets.preset import Preset
 from fedkin.runs.experiment import Experiment, fixed_fields
 from fedkin.runs.folder import RunFolder
@@ -47,7 +48,8 @@ class Store:
         if not run.finished:
             return None
         names = {entry.name for entry in fields(Experiment)}
-        stored = Experiment.from_json({name: value for name, value in run.experiment.items() if name in names})
+        with named_in(place.path):
+            stored = Experiment.from_json({name: value for name, value in run.experiment.items() if name in names})
         same = self.place(stored).path == place.path
         require(same, f"{place.path} holds a run of another version, with other defaults; delete it to run it anew.")
         return run

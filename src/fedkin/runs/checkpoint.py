@@ -30,13 +30,16 @@ class Checkpoint:
     private: Message | Sealed  # stacked, or where their rows lie
     lengths: dict[str, int]
     time: dict[str, float]
+    drawn: dict[str, str] | None = None  # check sums of pictures; None where an older version wrote none
 
 
 def save_checkpoint(state: State, private: Message | Rows, recorder: Recorder, time: dict[str, float]) -> None:
     """Write a checkpoint of this state into the recorder's folder. Of rows, only those that changed are written."""
     recorder.settle()
     server = {name: getattr(state, name) for name in SLOTS}
-    about = {"round": state.round, "lengths": recorder.lengths, "time": time}
+    digests = {name: digest.hexdigest() for name, digest in recorder.digests.items()}
+    about: dict[str, Any] = {"round": state.round, "lengths": recorder.lengths, "digests": digests}
+    about |= {"drawn": recorder.drawn, "time": time}
     if not isinstance(private, Rows):
         recorder.folder.write_checkpoint(state.round, tree.flat(server | {"clients": private}), about, MOST)
         return
@@ -62,7 +65,7 @@ def load_checkpoint(folder: RunFolder, names: Sequence[str], warn: Callable[[str
             if "segments" in about:
                 older = {name for other in found[place + 1 :] for name in rows_files(other)}
                 private = segments.read(path.parent, about, parts["rows"], older)
-            return Checkpoint(state, private, about["lengths"], about["time"])
+            return Checkpoint(state, private, about["lengths"], about["time"], about.get("drawn"))
         except (Damaged, KeyError, OSError) as error:
             warn(f"The checkpoint {path.stem} is damaged ({error}); going back to the one before it.")
     if found:

@@ -6,6 +6,7 @@ plan.json                what the command set out to do
                          and seed-<k>-data-seed-<d> where the data have several seeds
 <method>/summary.json    its seeds together
 summary.json             everything: the methods, and each against Local
+manifest.json            the size and the digest of the summary
 report.html              the page
 what-if/without-<names>/ the folder of the same command without these sites, with effects.json beside its summary
 .lock
@@ -19,11 +20,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from fedkin.errors import BadInput
-from fedkin.runs import files
-from fedkin.runs.folder import RunFolder, check_format, write_format
+from fedkin.errors import require, shown
+from fedkin.fields import names_a_folder
+from fedkin.runs import files, manifest, schema
+from fedkin.runs.folder import RunFolder
+from fedkin.runs.format import check_format, write_format
 
 LONGEST = 100  # letters of sites' names in the name of a folder
+TAKEN = ("format.json", "plan.json", "summary.json", "report.html", "effects.json", "what-if", *files.FOREIGN)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class CommandFolder:
 
     def run(self, method: str, seed: int, split: int | None = None, data_seed: int | None = None) -> RunFolder:
         """Return the folder of one run; the split and the data's seed are named only where there are several."""
+        free = names_a_folder(method) and method.lower() not in TAKEN
+        require(free, f"{shown(method)} cannot be the folder of a method in {self.path}; give the method another name.")
         name = f"seed-{seed}" + (f"-split-{split}" if split is not None else "")
         return RunFolder(self.path / method / (name + (f"-data-seed-{data_seed}" if data_seed is not None else "")))
 
@@ -72,12 +78,7 @@ class CommandFolder:
 
     def plan(self) -> dict[str, Any]:
         check_format(self.path)
-        plan = files.read_json(self.path / "plan.json")
-        whole = isinstance(plan, dict) and isinstance(plan.get("arms"), list) and plan["arms"]
-        if not whole:
-            where = self.path / "plan.json"
-            raise BadInput(f"{where} is damaged, so the run cannot be resumed; start it anew elsewhere.")
-        return dict(plan)
+        return schema.read(schema.PlanSaid, self.path / "plan.json")
 
     def against(self) -> dict[str, str]:
         """Return the Local that each method is compared with; empty where an older version wrote the plan, which
@@ -87,16 +88,19 @@ class CommandFolder:
     def write_plan(self, plan: dict[str, Any]) -> None:
         files.make_folder(self.path)
         write_format(self.path)
-        files.write_json(self.path / "plan.json", plan)
+        files.write_json(self.path / "plan.json", manifest.sealed(plan))
 
     def summary(self) -> dict[str, Any]:
         """Return the summary of all runs; empty before it is written."""
-        path = self.path / "summary.json"
-        return dict(files.read_json(path)) if path.exists() else {}
+        path = manifest.checked(self.path / "summary.json", self.path)
+        return manifest.unsealed(files.read_json(path), path) if path.exists() else {}
 
     def write_summary(self, summary: dict[str, Any], method: str | None = None) -> None:
         """Write the summary of one method over its seeds or, without a method, of all runs."""
-        files.write_json((self.path if method is None else self.path / method) / "summary.json", summary)
+        path = (self.path if method is None else self.path / method) / "summary.json"
+        files.write_json(path, summary)
+        if method is None:
+            manifest.write_some(self.path, [path])
 
     def what_if(self, without: Sequence[str]) -> CommandFolder:
         """Return the folder of the same command without these sites."""

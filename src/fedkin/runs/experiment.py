@@ -8,11 +8,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedkin import models
 from fedkin.data.federation import Federation
 from fedkin.data.spec import Data, is_path
 from fedkin.engines import ENGINES
 from fedkin.errors import BadInput, require, unknown
 from fedkin.evaluate import KINDS
+from fedkin.fields import WHOLE
+from fedkin.imports import check_trusted
 from fedkin.methods import named
 from fedkin.metrics import named as named_metric
 from fedkin.parts import Method
@@ -22,6 +25,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 OPTIONAL = ("evaluate_every", "chunk", "threads", "actors", "score_clients")
+MOST = {"threads": 1024, "actors": 1024, "seed": 2**63 - 1}
 COUNTS = (("rounds", 1), ("seed", 0), *((name, 1) for name in OPTIONAL))
 
 
@@ -81,8 +85,10 @@ class Experiment:
             value = getattr(self, name)
             if value is None and name in OPTIONAL:
                 continue
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-            require(whole, f"{name} must be a whole number of at least {least}, not {value}.")
+            most = MOST.get(name, WHOLE)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            sentence = f"{name} must be a whole number of at least {least} and at most {most:,}, not {value!r}."
+            require(whole and least <= value <= most, sentence)
         if self.memory is not None:
             memory.in_bytes(self.memory)  # for its check
         for name in ("engine", "dtype", "device"):
@@ -108,6 +114,12 @@ class Experiment:
         require(text, f"ray_address is auto or host:port, not {self.ray_address!r}.")
         other = self.engine != "ray" and (self.actors is not None or self.ray_address is not None)
         require(not other, "Actors, and the address of a cluster, are of the engine ray; add --engine ray.")
+
+    @property
+    def names_modules(self) -> bool:
+        """Whether a part or the model is named by the module that it is imported from."""
+        own = any(":" in label for label in part_json.labels(self.method))
+        return own or (isinstance(self.model, str) and models.is_imported(self.model))
 
     def described(self) -> dict[str, Any]:
         """Return the experiment as JSON. A federation or a module handed in is described by what can be seen of it."""
@@ -135,6 +147,8 @@ class Experiment:
         if "data" in given:
             given["data"] = data_from_json(given["data"])
         require(isinstance(given.get("model", "mlr"), str), "An experiment's model in a file is a name.")
+        if models.is_imported(given.get("model", "mlr")):
+            check_trusted(f"the model '{given['model']}'")
         if isinstance(given.get("score"), list):
             given["score"] = tuple(given["score"])
         return Experiment(**given)

@@ -12,6 +12,7 @@ from typing import Any
 
 from fedkin.errors import BadInput, require
 from fedkin.runs import files, part_json
+from fedkin.runs.manifest import SEAL
 from fedkin.runs.toml import NULL, toml
 
 
@@ -22,12 +23,14 @@ def read_file(path: Path) -> dict[str, Any]:
         stored = json.loads(text) if path.suffix == ".json" else without_null(tomllib.loads(text))
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+    except RecursionError:
+        raise BadInput(f"{path} is nested too deeply to be an experiment.") from None
     except ValueError as error:
         raise BadInput(f"{path} is not a valid {path.suffix[1:].upper()} file: {error}.") from error
     require(isinstance(stored, dict), f"{path} does not hold an experiment.")
     if part_json.IS in stored:
         return {"method": stored}
-    return {name: value for name, value in stored.items() if name != "resolved"}
+    return {name: value for name, value in stored.items() if name not in ("resolved", SEAL)}
 
 
 def without_null(value: Any) -> Any:

@@ -1,4 +1,8 @@
-"""Writes files that are whole or not there, reads them back, and locks folders."""
+"""Writes files that are whole or not there, reads them back, and locks folders.
+
+Nothing is ever written through a symbolic link: a folder may come from somebody else, and a link in it may point to any
+file of the user's. Every new file is made here (`new_file`), and `locked` refuses a folder that has links in it.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,23 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from io import BufferedRandom
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, BinaryIO
 
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from fedkin.errors import BadInput, require
+from fedkin.runs import layout
 
 LOCK = ".lock"
 TRIES = 5  # at a lock that is taken
+FOREIGN = ("tensorboard", "wandb", "mlruns")  # folders in which others write
 
 
 class Damaged(Exception):
@@ -34,7 +40,8 @@ def locked(folder: Path) -> Iterator[None]:
 
     The system frees the lock when the process ends, however that happens; the empty file stays.
     """
-    with open(folder / LOCK, "w") as file:
+    check_links(folder)
+    with os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb") as file:
         for tries in range(TRIES, 0, -1):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,6 +53,15 @@ def locked(folder: Path) -> Iterator[None]:
             except OSError:
                 break  # a file system without locks
         yield
+
+
+def check_links(folder: Path) -> None:
+    """Refuse a folder in which something is a symbolic link; the folder itself may be one."""
+    for above, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            link = os.path.join(above, name)
+            require(not os.path.islink(link), f"{link} is a symbolic link, and fedkin follows none; remove it.")
+        folders[:] = [name for name in folders if name not in FOREIGN]
 
 
 def make_folder(path: Path) -> None:
@@ -77,19 +93,28 @@ def write(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def new_file(path: Path) -> BufferedRandom:
+    """Open a new file; one that a killed command left there is replaced, and a link is not followed."""
+    path.unlink(missing_ok=True)
+    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "w+b")
+
+
 @contextmanager
-def whole_file(path: Path) -> Iterator[BufferedRandom]:
-    """Let the block write a file that appears at `path` only when it is whole."""
+def whole_file(path: Path, settled: bool = True) -> Iterator[BufferedRandom]:
+    """Let the block write a file that appears at `path` only when it is whole; `settled`: it survives a power cut."""
     beside = path.with_name(f".{path.name}.part")
     try:
-        with open(beside, "w+b") as file:
+        with new_file(beside) as file:
             yield file
             file.flush()
-            settle(file.fileno())
+            if settled:
+                settle(file.fileno())
         os.replace(beside, path)
     finally:
-        beside.unlink(missing_ok=True)
-    settle_folder(path.parent)
+        with suppress(OSError):
+            beside.unlink()
+    if settled:
+        settle_folder(path.parent)
 
 
 @contextmanager
@@ -118,35 +143,16 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{path} cannot be read: {error}") from error
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
     """Write tensors as one safetensors file and return its check sum."""
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        save_file(apart(tensors), beside)
-        with open(beside, "r+b") as file:
-            settle(file.fileno())
-        found = checksum(beside)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-    settle_folder(path.parent)
-    return found
-
-
-def apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors so that no two share their memory, as safetensors wants them."""
-    found: dict[str, Tensor] = {}
-    taken: set[int] = set()
-    for name, value in tensors.items():
-        plain = value.detach().cpu().contiguous()
-        storage = plain.untyped_storage()
-        found[name] = plain.clone() if storage.data_ptr() in taken or storage.nbytes() != plain.nbytes else plain
-        taken.add(storage.data_ptr())
-    return found
+    with whole_file(path) as file:
+        layout.write(file, tensors)
+        file.flush()
+        return checksum_of(file)
 
 
 def read_tensors(path: Path, expected: str | None = None) -> dict[str, Tensor]:
@@ -172,10 +178,26 @@ def read_row(path: Path, prefix: str, row: int) -> dict[str, Tensor]:
 
 
 def checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return checksum_of(file)
+
+
+def digest_of(path: Path, length: int) -> blake2b:
+    """Return the digest of the first bytes of a file, to which more may be added."""
     digest = blake2b(digest_size=16)
     with open(path, "rb") as file:
-        while block := file.read(2**22):
+        while length and (block := file.read(min(length, 2**22))):
             digest.update(block)
+            length -= len(block)
+    return digest
+
+
+def checksum_of(file: BinaryIO) -> str:
+    """Return the check sum of all that an open file holds."""
+    digest = blake2b(digest_size=16)
+    file.seek(0)
+    while block := file.read(2**22):
+        digest.update(block)
     return digest.hexdigest()
 
 

@@ -17,6 +17,7 @@ The folder of a run (`RunFolder`):
     models.safetensors   the final models: global/<name>, personal/<name> (stacked)
     predictions.safetensors  what the final models say of the test samples: rows, client, y, post, global; not if large
     summary.json         written when the run is done
+    manifest.json        sizes and digests of all these files, written last (`manifest.py`)
     profile.json         where the time went when the run was last played, if that was asked for
     tracked-<name>.json  which run of a tracker this one is, and the last round it was told of
     .lock                empty; held while somebody is at work in the folder
@@ -29,7 +30,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,30 +39,15 @@ import numpy as np
 from torch import Tensor
 
 from fedkin.errors import require
-from fedkin.runs import files, piecewise
+from fedkin.runs import files, manifest, piecewise, schema
 from fedkin.runs.files import Damaged
+from fedkin.runs.format import FORMAT, SEGMENTED, check_format, write_format
+from fedkin.runs.names import numbered, round_name, round_of, tracked_file, values_file
 
-FORMAT = 1  # folders without format.json have this layout too
-SEGMENTED = 2  # the layout of a run whose checkpoints have rows of private models in files of their own
+NEEDED = ("experiment.json", "format.json")  # a run cannot go on without them
 PICTURES = ("kin", "marks")  # folders of tensors by round
 MODELS, PREDICTIONS = "models.safetensors", "predictions.safetensors"
 ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round
-
-
-def check_format(path: Path) -> None:
-    """Refuse a folder whose layout this version does not know."""
-    try:
-        stored = files.read_json(path / "format.json") if (path / "format.json").exists() else {"format": FORMAT}
-    except Damaged:
-        stored = None
-    found = stored.get("format") if isinstance(stored, dict) else None
-    require(isinstance(found, int), f"{path / 'format.json'} is damaged: it does not say the format of the folder.")
-    newer = f"{path} was written by a newer fedkin (format {found}; this one reads up to {SEGMENTED}); update fedkin."
-    require(isinstance(found, int) and found <= SEGMENTED, newer)
-
-
-def write_format(path: Path, found: int = FORMAT) -> None:
-    files.write_json(path / "format.json", {"format": found})
 
 
 @dataclass(frozen=True)
@@ -92,30 +78,35 @@ class RunFolder:
     # reading
 
     def checked(self) -> RunFolder:
-        """Return this folder; refuses one whose layout is not known."""
+        """Return this folder; refuses one whose layout is not known, or of which a file is gone."""
         check_format(self.path)
+        if self.summarised:
+            manifest.check_complete(self.path)
         return self
 
+    def whole(self, name: str) -> Path:
+        """Return the path of a file. Of a run that is done it is what was written then; raises `Damaged` where not."""
+        return manifest.checked(self.path / name, self.path) if self.summarised else self.path / name
+
     def experiment(self) -> dict[str, Any]:
-        return dict(files.read_json(self.path / "experiment.json"))
+        return schema.read(schema.ExperimentSaid, self.whole("experiment.json"))
 
     def clients(self) -> dict[str, Any]:
         """Return what clients.json says; empty where there is none."""
-        path = self.path / "clients.json"
-        return dict(files.read_json(path)) if path.exists() else {}
+        path = self.whole("clients.json")
+        return schema.read(schema.ClientsSaid, path) if path.exists() else {}
 
     def preparation(self) -> dict[str, Any] | None:
         """Return how rows of a table became samples; None where the data were no table."""
-        path = self.path / "preparation.json"
-        return dict(files.read_json(path)) if path.exists() else None
+        path = self.whole("preparation.json")
+        return manifest.unsealed(files.read_json(path), path) if path.exists() else None
 
     def summary(self) -> dict[str, Any]:
-        return dict(files.read_json(self.path / "summary.json"))
+        return schema.read(schema.SummarySaid, self.whole("summary.json"))
 
     def rounds(self) -> list[dict[str, Any]]:
         """Return a line for each round. A last line that was cut short by a kill does not count."""
-        with open(self.path / ROUNDS) as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+        return schema.read_lines(self.whole(ROUNDS))
 
     def profile(self) -> dict[str, Any] | None:
         """Return where the time of the run went; None where nobody asked for it."""
@@ -133,46 +124,48 @@ class RunFolder:
 
     def selected(self) -> np.ndarray:
         """Return who was selected, all rounds in one array."""
-        return np.fromfile(self.path / SELECTED, "<i4")
+        return np.fromfile(self.whole(SELECTED), "<i4")
 
     def kept(self) -> np.ndarray | None:
         """Return how far the updates counted, aligned with `selected`; None where an old version did not write it."""
-        path = self.path / KEPT
+        path = self.whole(KEPT)
         return np.fromfile(path, "<f4") if path.exists() else None
 
     def values(self, metric: str, kind: str) -> np.ndarray:
         """Return a metric of all clients, all scored rounds in one array."""
-        return np.fromfile(self.path / values_file(metric, kind), "<f8")
+        return np.fromfile(self.whole(values_file(metric, kind)), "<f8")
 
     def has_values(self, metric: str, kind: str) -> bool:
         return (self.path / values_file(metric, kind)).exists()
 
     def models(self) -> dict[str, Tensor]:
-        return files.read_tensors(self.path / MODELS)
+        return files.read_tensors(self.whole(MODELS))
 
     def model_row(self, prefix: str, client: int) -> dict[str, Tensor]:
         """Return one client's row of the final models whose names begin with a prefix, and nothing else of the file."""
-        return files.read_row(self.path / MODELS, prefix, client)
+        return files.read_row(self.whole(MODELS), prefix, client)
 
     def predictions(self) -> dict[str, Tensor] | None:
         """Return the stored predictions; None where there are none."""
-        path = self.path / PREDICTIONS
+        path = self.whole(PREDICTIONS)
         return files.read_tensors(path) if path.exists() else None
 
     def pictures(self, kind: str) -> dict[int, dict[str, Tensor]]:
         """Return the stored tensors of one of `PICTURES`, by round."""
-        return {round_of(path): files.read_tensors(path) for path in self.picture_files(kind)}
+        return {
+            round_of(path): files.read_tensors(self.whole(f"{kind}/{path.name}")) for path in self.picture_files(kind)
+        }
 
     def picture_files(self, kind: str) -> list[Path]:
-        return sorted((self.path / kind).glob("round-*.safetensors"))
+        return numbered(self.path / kind, "round-", ".safetensors")
 
     def checkpoints(self) -> list[Path]:
         """Return the JSON files of the stored checkpoints, the newest first."""
-        return sorted((self.path / "checkpoints").glob("round-*.json"), reverse=True)
+        return numbered(self.path / "checkpoints", "round-", ".json")[::-1]
 
     def segments(self) -> list[Path]:
         """Return the files of rows of private models, the oldest first."""
-        return sorted((self.path / "checkpoints").glob("rows-*.safetensors"))
+        return numbered(self.path / "checkpoints", "rows-", ".safetensors")
 
     def new_segment(self) -> Path:
         """Return where the next file of rows is to be, and note that older versions cannot read this run."""
@@ -192,20 +185,41 @@ class RunFolder:
     def begin(
         self, experiment: dict[str, Any], clients: dict[str, Any], preparation: dict[str, Any] | None = None
     ) -> None:
-        """Write what is known before round 1."""
+        """Write what is known before round 1. What lies there of a run that lost its experiment goes."""
         files.make_folder(self.path)
+        drawn = [path for kind in PICTURES for path in self.picture_files(kind)]
+        for path in [*self.appended(), *self.checkpoints(), *drawn, self.path / manifest.MANIFEST]:
+            path.unlink(missing_ok=True)
         write_format(self.path)
         if preparation is not None:
-            files.write_json(self.path / "preparation.json", preparation)
-        files.write_json(self.path / "clients.json", clients)
-        files.write_json(self.path / "experiment.json", experiment)
+            files.write_json(self.path / "preparation.json", manifest.sealed(preparation))
+        files.write_json(self.path / "clients.json", manifest.sealed(clients))
+        files.write_json(self.path / "experiment.json", manifest.sealed(experiment))
 
-    def go_on(self, experiment: dict[str, Any]) -> None:
-        """Write what is to be done now, and remove the summary and the predictions of what was done before."""
+    def go_on(
+        self, experiment: dict[str, Any], clients: dict[str, Any], preparation: dict[str, Any] | None = None
+    ) -> None:
+        """Write what is to be done now, and remove the summary and the predictions of what was done before, and files
+        that a killed command left half written."""
+        for place in (self.path, *(self.path / name for name in (*PICTURES, "checkpoints"))):
+            for path in place.glob(".*.part"):
+                path.unlink()
         write_format(self.path, SEGMENTED if self.segments() else FORMAT)
-        files.write_json(self.path / "experiment.json", experiment)
-        for name in ("summary.json", PREDICTIONS):
+        files.write_json(self.path / "experiment.json", manifest.sealed(experiment))
+        if not (self.path / "clients.json").exists():
+            files.write_json(self.path / "clients.json", manifest.sealed(clients))
+        if preparation is not None and not (self.path / "preparation.json").exists():
+            files.write_json(self.path / "preparation.json", manifest.sealed(preparation))
+        for name in ("summary.json", PREDICTIONS, manifest.MANIFEST):
             (self.path / name).unlink(missing_ok=True)
+
+    def reopen(self, damaged: Sequence[str]) -> None:
+        """Make a run that is done one that goes on from its last checkpoint, because files of it are damaged."""
+        lost = next((name for name in NEEDED if name in damaged), "")
+        require(not lost, f"{self.path / lost} is damaged, so the run cannot go on; start it anew elsewhere.")
+        for name in ("summary.json", manifest.MANIFEST, *damaged):
+            if not name.endswith((".bin", ROUNDS)):  # which a checkpoint cuts back
+                (self.path / name).unlink(missing_ok=True)
 
     def finish(
         self,
@@ -225,24 +239,25 @@ class RunFolder:
         if predictions is not None:
             files.write_tensors(self.path / PREDICTIONS, predictions)
         files.write_json(self.path / "summary.json", summary)
+        manifest.write(self.path)
 
     def write_tracked(self, tracker: str, value: dict[str, Any]) -> None:
         """Note something for a tracker, perhaps in every round: it survives a kill, but perhaps no power cut."""
-        beside = self.path / f".{tracked_file(tracker)}.part"
-        beside.write_text(json.dumps(value))
-        beside.replace(self.path / tracked_file(tracker))
+        with files.whole_file(self.path / tracked_file(tracker), settled=False) as file:
+            file.write(json.dumps(value).encode())
 
     def write_profile(self, value: dict[str, Any]) -> None:
         files.write_json(self.path / "profile.json", value)
 
     def opened(self, name: str) -> int:
         """Open one of the files that grow with every round, and return the system's handle of it."""
-        return os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        return os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
 
-    def draw(self, kind: str, round: int, tensors: dict[str, Tensor]) -> None:
-        """Store tensors of one of `PICTURES` for a round."""
+    def draw(self, kind: str, round: int, tensors: dict[str, Tensor]) -> dict[str, str]:
+        """Store tensors of one of `PICTURES` for a round; returns the check sum of the file, by its name."""
         (self.path / kind).mkdir(exist_ok=True)
-        files.write_tensors(self.path / kind / f"{round_name(round)}.safetensors", tensors)
+        name = f"{kind}/{round_name(round)}.safetensors"
+        return {name: files.write_tensors(self.path / name, tensors)}
 
     def write_checkpoint(self, round: int, tensors: dict[str, Tensor], about: dict[str, Any], most: int) -> None:
         """Write a checkpoint and remove all but the last `most`, and the files of rows that none of them needs.
@@ -252,7 +267,7 @@ class RunFolder:
         place = self.path / "checkpoints"
         place.mkdir(exist_ok=True)
         total = files.write_tensors(place / f"{round_name(round)}.safetensors", tensors)
-        files.write_json(place / f"{round_name(round)}.json", about | {"checksum": total})
+        files.write_json(place / f"{round_name(round)}.json", manifest.sealed(about | {"checksum": total}))
         for old in self.checkpoints()[most:]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
@@ -263,11 +278,14 @@ class RunFolder:
 
     def read_checkpoint(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return what a checkpoint says and its tensors; raises `Damaged` where they are not what was written."""
-        about = files.read_json(path)
+        about = manifest.unsealed(files.read_json(path), path)
         tensors = files.read_tensors(path.with_suffix(".safetensors"), about["checksum"])
         for name, length in about["lengths"].items():
             if (self.path / name).stat().st_size < length:
                 raise Damaged(f"{self.path / name} is shorter than {path.name} says")
+        for name, digest in about.get("digests", {}).items():
+            if files.digest_of(self.path / name, about["lengths"][name]).hexdigest() != digest:
+                raise Damaged(f"{self.path / name} is not what was written (its check sum differs)")
         return about, tensors
 
 
@@ -277,19 +295,3 @@ def rows_files(checkpoint: Path) -> list[str]:
         return [one["file"] for one in files.read_json(checkpoint).get("segments", [])]
     except (Damaged, AttributeError, KeyError, TypeError):
         return []
-
-
-def values_file(metric: str, kind: str) -> str:
-    return f"{metric}-{kind.replace('/', '-')}.bin"
-
-
-def tracked_file(tracker: str) -> str:
-    return f"tracked-{tracker}.json"
-
-
-def round_name(round: int) -> str:
-    return f"round-{round:06d}"
-
-
-def round_of(path: Path) -> int:
-    return int(path.stem.removeprefix("round-"))

@@ -15,6 +15,7 @@ from fedkin.core import tree
 from fedkin.core.tree import Batch, Model
 from fedkin.errors import BadInput, require
 from fedkin.evaluate import blocks, personal_models
+from fedkin.imports import named_in
 from fedkin.parts import Train
 from fedkin.runs.checkpoint import load_checkpoint
 from fedkin.runs.experiment import Experiment
@@ -52,7 +53,9 @@ def model(run: Run, client: int | str | None, module: nn.Module | None) -> nn.Mo
         none = f"The method of {run.folder or run.name} has no common model; name a client."
         require("global" in run.models, none)
         return module_of(made, run.models["global"])
-    return module_of(made, run.personal(client, module), from_json(run.experiment["method"]).train)
+    with named_in(run.folder):
+        part = from_json(run.experiment["method"]).train
+    return module_of(made, run.personal(client, module), part)
 
 
 def personal(run: Run, client: int, module: nn.Module | None) -> Model:
@@ -70,7 +73,8 @@ def network(run: Run) -> nn.Module:
     given = stored["model"].startswith("given: ")
     require(not given, "This run's module was handed to it; give model(..., module=).")
     shape = tuple(resolved["shape"])
-    return models.build(stored["model"], shape, resolved["classes"], stored["seed"], resolved["vocabulary"])
+    with named_in(run.folder):
+        return models.build(stored["model"], shape, resolved["classes"], stored["seed"], resolved["vocabulary"])
 
 
 def module_of(network: nn.Module, values: Model, part: Train | None = None) -> nn.Module:
@@ -101,7 +105,8 @@ def again(run: Run, client: int, module: nn.Module | None = None) -> Model:
     same = fingerprint(federation) == then["fingerprint"]
     require(same, f"The data are not those that {where} was trained on, so its fine-tuned models cannot be made again.")
     known = {entry.name: stored[entry.name] for entry in fields(Experiment) if entry.name in stored}
-    experiment = replace(Experiment.from_json(known | {"data": {}, "device": "cpu"}), data=federation)
+    with named_in(run.folder):
+        experiment = replace(Experiment.from_json(known | {"data": {}, "device": "cpu"}), data=federation)
     experiment = replace(experiment, model=experiment.model if module is None else module)
     experiment = on_this_machine(replace(experiment, chunk=then.get("chunk"), threads=then.get("threads")))
     setup, method = set_up(experiment, federation), experiment.method

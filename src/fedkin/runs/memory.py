@@ -1,14 +1,20 @@
-"""How much memory the clients' private models may take."""
+"""How much memory the clients' private models may take, and how much a run takes at its peak."""
 
 from __future__ import annotations
 
-import os
 import re
+from math import isfinite
 
+from fedkin.core import tree
+from fedkin.core.machine import UNITS, free, readable
 from fedkin.core.store import BUDGET
 from fedkin.errors import require
+from fedkin.messages import Task
+from fedkin.parts import Method
 
-UNITS = {"": 1e9, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}  # a number alone is gigabytes
+PROGRAM = 400_000_000  # bytes of Python, torch and the like
+OWN, COMMON = 7, 2  # models of each client of a round at the peak: where each has its own, and where one is for all
+CARRIED = 3  # models of each client that is trained just now
 
 
 def in_bytes(value: float | str) -> int:
@@ -17,7 +23,9 @@ def in_bytes(value: float | str) -> int:
     fits = found is not None and not isinstance(value, bool)
     require(fits, f"memory is a number of gigabytes from 0, or a text such as 500MB or 2GB, not {value!r}.")
     assert found is not None
-    return int(float(found[1]) * UNITS[found[2].upper()])
+    size = float(found[1]) * UNITS[found[2].upper()]
+    require(isfinite(size), f"memory is a number of gigabytes that some machine has, not {value!r}.")
+    return int(size)
 
 
 def budget(value: float | str | None, chunk: int, size: int) -> int:
@@ -35,19 +43,20 @@ def budget(value: float | str | None, chunk: int, size: int) -> int:
     return given
 
 
-def free() -> int:
-    """Return how many bytes of memory are free, those included that the system uses for files and gives back."""
-    try:
-        with open("/proc/meminfo") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):  # no Linux
-        known = getattr(os, "sysconf_names", {})
-        pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in known else "SC_PHYS_PAGES"
-        return int(os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")) if pages in known else 2 * BUDGET
+def peak(method: Method, task: Task, chunk: int, held: int, samples: int) -> int:
+    """Return about how many bytes a run takes at its peak. `held`: of private models; `samples`: of the data."""
+    size = tree.size([task.model])[1]
+    everyone = method.trains == "everyone" or method.receives == "everyone"
+    m = task.n if everyone else max(1, round(method.select.share(task) * task.n))
+    models = OWN if method.collaborate.gives.own_model else COMMON
+    private = min(held, task.n * size) if method.collaborate.gives.own_model else 0
+    return PROGRAM + samples + (models * m + CARRIED * min(chunk, m)) * size + private
 
 
-def readable(size: int) -> str:
-    """Return so many bytes as --memory takes them, rounded up."""
-    unit = next((unit for unit in ("GB", "MB", "KB") if size >= UNITS[unit]), "B")
-    return f"{-(-size // int(UNITS[unit] / 10)) / 10:g}{unit}" if unit != "B" else f"{size}B"
+def advice(method: Method, task: Task, chunk: int, held: int, samples: int) -> list[str]:
+    """Return a sentence where a run would hardly fit into the memory that is free."""
+    need, there = peak(method, task, chunk, held, samples), free()
+    if need <= there:
+        return []
+    less = "take fewer clients a round (--set select.count=10), a smaller model or a smaller --chunk"
+    return [f"{method.name} takes about {readable(need)} at its peak, and {readable(there)} are free; {less}."]

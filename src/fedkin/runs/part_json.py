@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -21,6 +22,15 @@ def to_json(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [to_json(item) for item in value]
     return value
+
+
+def labels(part: Part) -> Iterator[str]:
+    """The names of a part and of the parts in it."""
+    yield type(part).label()
+    for value in part.values().values():
+        for inner in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(inner, Part):
+                yield from labels(inner)
 
 
 def from_json(value: Any) -> Any:

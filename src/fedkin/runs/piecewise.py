@@ -7,40 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-import torch
 from torch import Tensor
 
-from fedkin.core.rows import as_bytes
 from fedkin.runs import files
 from fedkin.runs.files import Damaged
-
-TYPES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-}
-
-Places = dict[str, int]  # the first byte of each tensor in its file
-
-
-def begin(file: BinaryIO, like: dict[str, tuple[torch.dtype, tuple[int, ...]]]) -> Places:
-    """Write the head of a safetensors file with tensors of these types and shapes, and return where each begins."""
-    offsets: dict[str, dict[str, object]] = {}
-    starts, end = dict[str, int](), 0
-    for name, (dtype, shape) in like.items():
-        starts[name], end = end, end + torch.Size(shape).numel() * dtype.itemsize
-        offsets[name] = {"dtype": TYPES[dtype], "shape": list(shape), "data_offsets": [starts[name], end]}
-    head = json.dumps(offsets, separators=(",", ":")).encode()
-    head += b" " * (-len(head) % 8)
-    file.write(len(head).to_bytes(8, "little") + head)
-    first = 8 + len(head)
-    file.truncate(first + end)
-    return {name: first + start for name, start in starts.items()}
+from fedkin.runs.layout import Places, begin, put
 
 
 def head(file: BinaryIO) -> Places:
@@ -64,13 +35,7 @@ def write_stacked(path: Path, given: dict[str, Tensor], n: int, pieces: Iterable
                 like |= {name: (value.dtype, (n, *value.shape[1:])) for name, value in plain.items()}
                 places = begin(file, like)
                 for name, value in given.items():
-                    put(file, places[name], value.detach().cpu().contiguous()[None])
+                    put(file, places[name], value)
             for name, value in plain.items():
                 put(file, places[name] + done * (value.nbytes // len(value)), value)
             done += len(next(iter(plain.values())))
-
-
-def put(file: BinaryIO, place: int, value: Tensor) -> None:
-    """Write the bytes of a tensor at a place of a file."""
-    file.seek(place)
-    file.write(as_bytes(value).numpy().data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from math import isfinite
 from typing import Any
 from weakref import finalize
@@ -19,7 +20,8 @@ from fedkin.runs import files
 from fedkin.runs.callback import Callback, Record
 from fedkin.runs.diagnostics import mean_loss
 from fedkin.runs.files import Damaged
-from fedkin.runs.folder import KEPT, PICTURES, ROUNDS, SELECTED, RunFolder, round_of, values_file
+from fedkin.runs.folder import KEPT, PICTURES, ROUNDS, SELECTED, RunFolder
+from fedkin.runs.names import round_of, values_file
 
 SNAPSHOTS = 100  # rounds of which pictures are kept
 
@@ -34,6 +36,8 @@ class Recorder(Callback):
 
     folder: RunFolder
     lengths: dict[str, int] = field(default_factory=dict)
+    digests: dict[str, blake2b] = field(default_factory=dict, repr=False)  # of what was appended, by name
+    drawn: dict[str, str] = field(default_factory=dict, repr=False)  # check sums of pictures, by name
     handles: dict[str, int] = field(default_factory=dict, repr=False)  # open files of the system, by name
 
     def __post_init__(self) -> None:
@@ -41,9 +45,9 @@ class Recorder(Callback):
 
     def recorded(self, record: Record) -> None:
         if record.kin is not None:
-            self.folder.draw("kin", record.round, kin_tensors(record.kin))
+            self.drawn |= self.folder.draw("kin", record.round, kin_tensors(record.kin))
         if record.marks:
-            self.folder.draw("marks", record.round, record.marks)
+            self.drawn |= self.folder.draw("marks", record.round, record.marks)
         for kind, score in (record.scores or {}).items():
             for metric, values in score.values.items() if len(score.count) > 1 or kind != "test" else ():
                 if metric == "accuracy" or "/" not in kind:  # other metrics of validation samples: only their means
@@ -57,6 +61,7 @@ class Recorder(Callback):
             self.handles[name] = self.folder.opened(name)
         files.write_whole(self.handles[name], content)
         self.lengths[name] = self.lengths.get(name, 0) + len(content)
+        self.digests.setdefault(name, blake2b(digest_size=16)).update(content)
 
     def settle(self) -> None:
         """Flush what was appended to the disk, before a checkpoint says that it is there."""
@@ -68,8 +73,9 @@ class Recorder(Callback):
     def ended(self, finished: bool) -> None:
         close(self.handles)
 
-    def cut(self, lengths: dict[str, int], round: int) -> None:
-        """Cut the files back to these lengths and remove the pictures of later rounds than this one."""
+    def cut(self, lengths: dict[str, int], round: int, drawn: dict[str, str] | None = None) -> None:
+        """Cut the files back to these lengths and remove the pictures of later rounds than this one, and those that are
+        not what was `drawn`; None: nobody knows what was."""
         for path in self.folder.appended():
             wanted = lengths.get(path.name, 0)
             size = path.stat().st_size if path.exists() else 0
@@ -80,9 +86,11 @@ class Recorder(Callback):
             else:
                 path.unlink(missing_ok=True)
         for path in [path for kind in PICTURES for path in self.folder.picture_files(kind)]:
-            if round_of(path) > round:
+            name = f"{path.parent.name}/{path.name}"
+            if round_of(path) > round or (drawn is not None and drawn.get(name) != files.checksum(path)):
                 path.unlink()
-        self.lengths = dict(lengths)
+        self.lengths, self.drawn = dict(lengths), dict(drawn or {})
+        self.digests = {name: files.digest_of(self.folder.path / name, length) for name, length in lengths.items()}
 
 
 WHOLE = 1_000_000  # weights of a component up to which all are written

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fedkin.core.rows import SUM, Rows, Sealed, Segment, checksum
-from fedkin.runs import files, piecewise
+from fedkin.runs import files, layout, piecewise
 from fedkin.runs.files import Damaged
 from fedkin.runs.folder import RunFolder
 
@@ -59,7 +59,7 @@ def write(path: Path, rows: Rows, ids: np.ndarray) -> Segment:
     sums = np.zeros((len(ids), SUM), dtype=np.uint8)
     like = {"ids": (torch.int64, ids.shape), "sums": (torch.uint8, sums.shape)}
     with files.whole_file(path) as file:
-        places = piecewise.begin(file, like | {"rows": (torch.uint8, (len(ids), rows.bytes))})
+        places = layout.begin(file, like | {"rows": (torch.uint8, (len(ids), rows.bytes))})
         file.seek(places["rows"])
         for some in rows.pieces(len(ids)):
             raw = rows.raw(ids[some])

@@ -19,10 +19,11 @@ from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
 from fedkin.evaluate import score_models, score_received
+from fedkin.imports import trust
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
 from fedkin.round import State, begin, loop, survey, survey_message
-from fedkin.runs import diagnostics, files
+from fedkin.runs import diagnostics, files, memory
 from fedkin.runs.callback import Callback, Callbacks, Record
 from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoint
 from fedkin.runs.ending import Ending
@@ -81,8 +82,12 @@ def run(
     if resume and place is not None:
         check(place, experiment, about, warn)
     where = None if place is None else place.path
+    if where is not None:
+        trust(where)  # what it names, the caller has named
     callbacks = [callback.for_run(experiment.method.name, experiment.seed, where) for callback in callbacks]
-    for sentence in experiment.method.cautions(setup.task):
+    samples = federation.x.nbytes
+    large = memory.advice(experiment.method, setup.task, setup.chunk, setup.memory, samples)
+    for sentence in [*experiment.method.cautions(setup.task), *large]:
         warn(sentence)
     if federation.task == "classify":
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
@@ -194,15 +199,16 @@ class Session:
         state, sent = self.first()
         self.engine.clean()
         found = load_checkpoint(self.place, list(self.task.model), self.warn)
+        self.place.reopen(())  # from here on it is not done
         if found is None:
             self.recorder.cut({}, 0)
-            self.place.go_on(self.about)
+            self.place.go_on(self.about, about_clients(self.federation), self.federation.preparation)
             return state if sent is None else survey(self.method, self.task, self.engine, state, sent)
-        self.recorder.cut(found.lengths, found.state.round)
+        self.recorder.cut(found.lengths, found.state.round, found.drawn)
         self.engine.restore(found.private)
         self.history.restore(Run(self.place.path, known={"experiment": self.about}), found.time)
         self.apart = self.apart if averaged_apart(self.history.lines) else None
-        self.place.go_on(self.about)
+        self.place.go_on(self.about, about_clients(self.federation), self.federation.preparation)
         device = next(iter(self.task.model.values())).device
         return replace(found.state, **{name: moved(getattr(found.state, name), device) for name in SLOTS})
 

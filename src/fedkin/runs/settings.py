@@ -138,5 +138,5 @@ def parsed(text: str) -> Any:
     """A value from the command line: JSON where it is JSON, else the text itself."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None if text.lower() in ("none", "null") else text

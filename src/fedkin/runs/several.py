@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from fedkin import imports
 from fedkin.errors import require
 from fedkin.runs import statistics
 from fedkin.runs.command_folder import CommandFolder
@@ -87,11 +88,15 @@ def finished_runs(folder: Path | str) -> list[Run]:
     return sorted(runs, key=lambda run: (run.method, run.data_seed, run.seed, run.split))
 
 
-def load_run(folder: Path | str) -> Run | Runs:
+def load_run(folder: Path | str, trust: bool = False) -> Run | Runs:
     """Read the finished runs of one method: a `Run`, or `Runs` where the folder has several seeds or splits.
+
+    Modules that the folder names are imported only if you `trust` it.
 
     The folder is that of a run, that of a method in a comparison, or that of a command with one method.
     """
+    if trust:
+        imports.trust(Path(folder))
     runs = finished_runs(folder)
     methods = list(dict.fromkeys(run.method for run in runs))
     some = ", ".join(methods[:6])

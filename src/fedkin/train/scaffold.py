@@ -3,6 +3,7 @@ all clients' gradients."""
 
 from dataclasses import dataclass
 
+from fedkin.contract import Needs
 from fedkin.core import tree
 from fedkin.core.tree import Message, Model
 from fedkin.messages import Work
@@ -16,6 +17,10 @@ class Scaffold(SGD):
 
     The client is sent W and c, and sends y and the change of c_i: two models each way. c_i starts at zero.
     """
+
+    @property
+    def needs(self) -> Needs:
+        return super().needs | Needs(models=("control",))
 
     def slots(self, model: Model, own: bool) -> Message:
         return super().slots(model, own) | {"control": tree.zeros(model)}

@@ -17,10 +17,11 @@ from typing import Any
 
 from fedkin.comparison.plan import settled, with_local
 from fedkin.errors import BadInput, require
+from fedkin.imports import named_in
 from fedkin.parts import Method, Train
 from fedkin.runs import files
 from fedkin.runs.experiment import Experiment
-from fedkin.runs.folder import check_format, write_format
+from fedkin.runs.format import check_format, write_format
 from fedkin.runs.resume import difference
 from fedkin.runs.validation import SHARE, Aim, aim_of, with_validation
 from fedkin.runs.verdict import is_local, without_rate
@@ -196,7 +197,8 @@ def stored_plan(folder: Path, loaded: Validated, *, trials: int | None = None, j
     stored = read_plan(folder)
     tunings = []
     for one in stored["methods"]:
-        asked = Experiment.from_json(one["experiment"])
+        with named_in(folder):
+            asked = Experiment.from_json(one["experiment"])
         budget = Budget(**one["budget"])
         budget = replace(budget, trials=trials) if trials is not None and not budget.grid else budget
         chosen = replace(asked, evaluate_every=one["evaluate_every"], threads=one["threads"])

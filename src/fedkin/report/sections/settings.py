@@ -18,7 +18,7 @@ def settings(study: Study) -> Section:
         begun = [run for run in entry.runs if run.begun]
         if begun:
             text = escape(json.dumps(begun[0].experiment, indent=2))
-            seed = f"<small>as run with seed {begun[0].seed}</small>"
+            seed = f"<small>as run with seed {escape(str(begun[0].seed))}</small>"
             blocks.append(f"<details><summary>{chip(study, name)} {seed}</summary><pre>{text}</pre></details>")
     return Section(titled("Settings", *blocks))
 
