@@ -21,7 +21,7 @@ from fedkin.errors import require
 from fedkin.evaluate import score_models, score_received
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
-from fedkin.round import State, begin, loop, survey, survey_message
+from fedkin.round import State, begin, loop
 from fedkin.runs import diagnostics, files
 from fedkin.runs.callback import Callback, Callbacks, Record
 from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoint
@@ -37,6 +37,7 @@ from fedkin.runs.recorder import Recorder, in_order, line, pictured
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Setup, engine_of, set_up
+from fedkin.survey import survey, survey_message
 
 CHECKPOINT_SECONDS = 20.0
 
