@@ -13,7 +13,7 @@ from fedkin import sites
 METHODS = {
     "fedavg": short(fk.methods.fedavg(), 3),
     "fedmcsa": short(fk.methods.fedmcsa(), 2),
-    "fedacs": short(fk.methods.fedacs()),
+    "fedacs": short(fk.methods.fedacs(p=0.25)),
     "adafl": short(fk.methods.adafl(start=0.5, end=1.0, levels=2)),
     "pfedre": short(fk.methods.pfedre()),
     "scaffold": short(fk.methods.scaffold(), 3),

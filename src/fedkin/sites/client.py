@@ -134,7 +134,7 @@ class Client:
             self.store(model, look["round"])
         part = None if look["of"] == "held" else self.part
         splits = [split for split in get_args(Split) if split in look["splits"] and split in self.engine.splits]
-        return {split: as_tensors(self.engine.score(model, ME, split, part)) for split in splits}
+        return {split: as_json(self.engine.score(model, ME, split, part)) for split in splits}
 
     def looked_at(self, look: dict[str, Any]) -> Model:
         """Return the model that is scored, with one row."""
@@ -173,6 +173,7 @@ def stacked(message: Message) -> Message:
     return tree.each(lambda model: tree.mapped(lambda value: value[None], model), message)
 
 
-def as_tensors(score: Score) -> dict[str, Any]:
-    """Return a score as a letter has it."""
-    return {"correct": score.correct, "loss": score.loss, "count": score.count, "values": score.values}
+def as_json(score: Score) -> dict[str, Any]:
+    """Return the score of one client as numbers; each tensor of a letter may have to be carried by itself."""
+    numbers = {name: getattr(score, name).item() for name in ("correct", "loss", "count")}
+    return numbers | {"values": {name: value.item() for name, value in score.values.items()}}

@@ -38,11 +38,16 @@ def joined_scores(
 def one_score(given: Any, size: int) -> Score:
     """Return the score that a site gave for so many samples; that of no samples where it cannot be right."""
     try:
-        correct, loss, count = (given[name].reshape(()) for name in ("correct", "loss", "count"))
-        values = {str(name): value.reshape(()).double() for name, value in given["values"].items()}
-        if int(count) == size and 0 <= int(correct) <= size:
-            return Score(correct.long(), loss.double(), count.long(), values)
-    except (KeyError, TypeError, AttributeError, RuntimeError):
+        correct, count = int(given["correct"]), int(given["count"])
+        values = {str(name): number(value) for name, value in given["values"].items()}
+        if count == size and 0 <= correct <= size:
+            return Score(torch.tensor(correct), number(given["loss"]), torch.tensor(count), values)
+    except (KeyError, TypeError, ValueError, AttributeError):
         pass
     zero = torch.tensor(0)
     return Score(zero, zero.double(), zero)
+
+
+def number(value: Any) -> Tensor:
+    """Return a number as a tensor."""
+    return torch.tensor(float(value), dtype=torch.float64)
