@@ -9,5 +9,6 @@ require(find_spec("flwr") is not None, "Flower is not installed; install it with
 from fedkin.flower.client import client  # noqa: E402
 from fedkin.flower.grid import OnGrid  # noqa: E402
 from fedkin.flower.server import run  # noqa: E402
+from fedkin.flower.strategy import Strategy  # noqa: E402
 
-__all__ = ["OnGrid", "client", "run"]
+__all__ = ["OnGrid", "Strategy", "client", "run"]

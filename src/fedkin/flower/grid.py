@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import uuid4
 
 from flwr.app import Message, MessageType
@@ -34,13 +34,17 @@ class OnGrid:
         return self.introduced(request, everyone, timeout)
 
     def exchange(self, requests: Mapping[str, Request], timeout: float) -> dict[str, Answer | Failure]:
-        present = set(self.grid.get_node_ids())
-        if not {self.nodes.get(name) for name in requests} <= present and present - self.met:
+        there = self.found(requests, timeout)
+        answers = self.sent([(node, requests[name]) for name, node in there.items()], timeout)
+        missing: dict[str, Answer | Failure] = dict.fromkeys(requests, Failure("It is not connected."))
+        return missing | dict(zip(there, answers, strict=True))
+
+    def found(self, names: Iterable[str], timeout: float) -> dict[str, int]:
+        """Return the nodes of those of these sites that are connected; where one is missing, new nodes are asked."""
+        wanted, present = list(names), set(self.grid.get_node_ids())
+        if not {self.nodes.get(name) for name in wanted} <= present and present - self.met:
             self.introduced(Request(uuid4().hex, "introduce"), sorted(present - self.met), timeout)
-        found: dict[str, Answer | Failure] = dict.fromkeys(requests, Failure("It is not connected."))
-        there = {name: request for name, request in requests.items() if self.nodes.get(name) in present}
-        answers = self.sent([(self.nodes[name], request) for name, request in there.items()], timeout)
-        return found | dict(zip(there, answers, strict=True))
+        return {name: self.nodes[name] for name in wanted if self.nodes.get(name) in present}
 
     def introduced(self, request: Request, nodes: Sequence[int], timeout: float) -> list[Answer]:
         """Ask nodes who they are, and return what they said. One that cannot prove its name is told that it is not

@@ -36,11 +36,6 @@ def as_answer(record: RecordDict) -> Answer:
     return Answer(*read(record, "site", "to"))
 
 
-def has_letter(record: RecordDict) -> bool:
-    """Whether these records are a request or an answer of fedkin's."""
-    return FACTS in record
-
-
 def written(words: dict[str, str], facts: dict[str, Any], tensors: Mapping[str, Tensor]) -> RecordDict:
     """Return a letter as records."""
     config = ConfigRecord({**words, "facts": json.dumps(facts)})
@@ -59,9 +54,10 @@ def read(record: RecordDict, first: str, second: str) -> tuple[str, str, dict[st
     return *words, facts, found
 
 
-def arrays(tensors: Mapping[str, Tensor]) -> ArrayRecord:
-    """Return tensors as Flower's arrays."""
-    return ArrayRecord({name: Array(value.detach().cpu().numpy()) for name, value in tensors.items()})
+def arrays(tensors: Mapping[str, Tensor], more: Mapping[str, Array] | None = None) -> ArrayRecord:
+    """Return tensors as Flower's arrays, with these arrays beside them."""
+    found = {name: Array(value.detach().cpu().numpy()) for name, value in tensors.items()}
+    return ArrayRecord(found | dict(more or {}))
 
 
 def tensors(record: ArrayRecord) -> dict[str, Tensor]:
