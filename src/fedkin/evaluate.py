@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Literal
 
 import numpy as np
 import torch
@@ -10,17 +11,19 @@ from torch import Tensor
 
 from fedkin.core import batches, tree
 from fedkin.core.rng import generator
-from fedkin.engines.engine import Engine, Score, Split
+from fedkin.engines.engine import Engine, Far, Look, Score, Split
 from fedkin.errors import require
+from fedkin.log import Log
 from fedkin.messages import Model, Sent, Task
 from fedkin.parts import Method
-from fedkin.round import State
+from fedkin.round import State, opened
 
 KINDS = ("post", "global", "recv", "test")  # of accuracy: of which model on whose samples; docs/decisions/0002
 
 POINTS = 12  # rounds of a run that are scored by default, at least
 BLOCK = 512  # clients whose personal models are held at once while they are scored, ...
 HELD = 2**30  # ... as far as these models take no more bytes
+SCORED: dict[str, Split] = {"": "test", "/validation": "validation"}  # splits, by what is added to a kind's name
 
 
 def kinds_of(method: Method, common: bool) -> tuple[str, ...]:
@@ -73,8 +76,7 @@ def cadence(
 
 def splits_scored(engine: Engine) -> dict[str, Split]:
     """Return the splits that are scored, by what is added to a kind's name: 'post' and 'post/validation'."""
-    scored: dict[str, Split] = {"": "test", "/validation": "validation"}
-    return {suffix: split for suffix, split in scored.items() if split in engine.splits}
+    return {suffix: split for suffix, split in SCORED.items() if split in engine.splits}
 
 
 def sampled(seed: int, n: int, number: int | None) -> Tensor | None:
@@ -104,6 +106,8 @@ def score_received(
     method: Method, task: Task, engine: Engine, sent: Sent, sample: Tensor | None = None
 ) -> dict[str, Score]:
     """Score what every client, or each of a sample, holds just before it trains (`recv`)."""
+    if isinstance(engine, Far):
+        return looked(method, task, engine, look_at_received(method, engine, sent), sample)
     parts: dict[str, list[Score]] = {}
     for ids in blocks(task, sample):
         held = received_models(method, task, engine, sent, ids)
@@ -125,6 +129,8 @@ def score_models(
     A train part may name further private models (`Train.also`); they are scored as 'post-<name>'. With a `sample` only
     these clients are scored.
     """
+    if isinstance(engine, Far):
+        return looked(method, task, engine, looks_at_models(method, task, engine, state, kinds), sample)
     found: dict[str, Score] = {}
     common, splits = method.collaborate.model(state.collaborate), splits_scored(engine)
     parts: dict[str, list[Score]] = {}
@@ -205,10 +211,68 @@ def personal_models(method: Method, task: Task, engine: Engine, state: State, id
     Where clients keep no model of their own, this is the common model after one local pass: what a client gets that
     takes the model home.
     """
-    sent = Sent(ids[:0])
-    if not method.collaborate.gives.own_model:
-        current = engine.current(ids, method.train.shared) if method.needs.current else None
-        sent, _ = method.collaborate.send(state.collaborate, task, ids, current)
+    sent = sent_to_be_judged(method, task, engine, state, ids)
     if method.finetunes:
         return engine.train(method.train, sent, ids, state.round + 1, keep=False).upload["model"]
     return engine.personal(method.train, sent, ids, state.round)
+
+
+def sent_to_be_judged(method: Method, task: Task, engine: Engine, state: State, ids: Tensor) -> Sent:
+    """Return what these clients are sent before they are judged: nothing where they hold models of their own."""
+    if method.collaborate.gives.own_model:
+        return Sent(ids[:0])
+    current = engine.current(ids, method.train.shared) if method.needs.current else None
+    return method.collaborate.send(state.collaborate, task, ids, current)[0]
+
+
+# clients that are far away score their models themselves
+
+
+def look_at_received(method: Method, engine: Engine, sent: Sent) -> dict[str, Look]:
+    """Return what `recv` is of: what a client was sent or, if nothing, what it holds."""
+    return {"recv": Look("held", sent, tuple(splits_scored(engine).values()), slot=method.train.shared)}
+
+
+def looks_at_models(
+    method: Method, task: Task, engine: Engine, state: State, kinds: Collection[str]
+) -> dict[str, Look]:
+    """Return what `global`, `post` and 'post-<name>' are of, as `score_models` has it.
+
+    After the last round each client also writes the model by which it is judged down, at its own place.
+    """
+    found: dict[str, Look] = {}
+    everyone, splits = torch.arange(task.n), tuple(splits_scored(engine).values())
+    common, last = method.collaborate.model(state.collaborate), state.round == task.rounds
+    if common is not None and "global" in kinds:
+        found["global"] = Look("held", Sent(everyone, {"model": common}), splits)
+    if "post" in kinds or last:
+        sent, scored = sent_to_be_judged(method, task, engine, state, everyone), splits if "post" in kinds else ()
+        way: tuple[Literal["personal", "tuned"], int] = ("personal", state.round)
+        way = ("tuned", state.round + 1) if method.finetunes else way
+        found["post"] = Look(way[0], sent, scored, way[1], stored=last)
+    for name, slot in method.train.also.items() if "post" in kinds else ():
+        found[f"post-{name}"] = Look("held", Sent(everyone[:0]), splits, slot=slot)
+    return found
+
+
+def looked(
+    method: Method, task: Task, engine: Far, looks: Mapping[str, Look], sample: Tensor | None
+) -> dict[str, Score]:
+    """Let clients score these models, and return the scores by kind, of all clients."""
+    ids = torch.arange(task.n) if sample is None else sample
+    found = engine.looked(method.train, looks, ids)
+    names = {split: suffix for suffix, split in SCORED.items()}
+    return {
+        kind + names[split]: joined([score], task.n, sample)
+        for kind, scores in found.items()
+        for split, score in scores.items()
+    }
+
+
+def ahead(method: Method, task: Task, engine: Engine, state: State, received: bool, sample: Tensor | None) -> None:
+    """Tell an engine whose clients are far away which training comes next, so that it asks for scores and for training
+    in one message. `received`: in that round it is scored what clients hold before they train."""
+    if isinstance(engine, Far) and state.round < task.rounds:
+        order = opened(method, task, engine.current, state, Log(state.round + 1)).order
+        looks = look_at_received(method, engine, order.sent) if received else {}
+        engine.expect(order, looks, torch.arange(task.n) if sample is None else sample)

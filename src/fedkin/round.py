@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
+from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.core.rng import generator
-from fedkin.engines.engine import Engine
+from fedkin.engines.engine import Current, Engine, Order
 from fedkin.log import Log
 from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.parts import Method
-
-SURVEYED = 512  # clients that report at once before round 1, because their models are held meanwhile
 
 
 @dataclass(frozen=True)
@@ -48,63 +47,65 @@ def begin(method: Method, task: Task) -> State:
     return State(0, method.select.init(task), keep, method.collaborate.init(task))
 
 
-def survey_message(method: Method, task: Task, engine: Engine, state: State) -> Sent | None:
-    """Return what every client is sent to report on before round 1; None where the method needs no survey."""
-    if not method.needs.survey:
-        return None
-    everyone = torch.arange(task.n)
-    current = engine.current(everyone, method.train.shared) if method.needs.current else None
-    return method.collaborate.send(state.collaborate, task, everyone, current)[0]
+@dataclass(frozen=True)
+class Opened:
+    """A round before its clients train: who was selected, what clients are asked to do, and two slots as they are."""
+
+    ids: Tensor  # (m,) the selected
+    order: Order
+    select: Slot
+    collaborate: Slot
 
 
-def survey(method: Method, task: Task, engine: Engine, state: State, sent: Sent) -> State:
-    """Let every client report on this message before round 1, and let the selection learn from it."""
-    everyone, kept = torch.arange(task.n), torch.ones(task.n, dtype=torch.float64)
-    replies = [engine.survey(method.train, sent, ids, method.needs.reports) for ids in everyone.split(SURVEYED)]
-    report = {name: torch.cat([reply.report[name] for reply in replies]) for name in replies[0].report}
-    reply = Reply(everyone, {}, report)
-    observed = method.select.observe(state.select, task, sent, reply, kept, None, generator(task.seed, "observe"))
-    return replace(state, select=observed)
+def opened(method: Method, task: Task, current: Current, state: State, log: Log) -> Opened:
+    """Play the half of a round before training: choose the clients, and make what they are sent.
+
+    `current` gives the models that clients show now. Seconds are added to the log; nothing else is changed.
+    """
+    r, everyone = state.round + 1, torch.arange(task.n)
+    with log.timed("mix_s", "selection"):
+        ids, sel = method.select(state.select, task, r, generator(task.seed, "select", r))
+    with log.timed("mix_s", "mixing"):
+        receivers = everyone if method.receives == "everyone" else ids
+        shown = current(receivers, method.train.shared) if method.needs.current else None
+        sent, col = method.collaborate.send(state.collaborate, task, receivers, shown)
+    trainers = everyone if method.trains == "everyone" else ids
+    uploads = ids if method.collaborate.gives.replies else ids[:0]
+    return Opened(ids, Order(method.train, sent, trainers, r, uploads, method.needs.reports), sel, col)
+
+
+def closed(method: Method, task: Task, state: State, half: Opened, reply: Reply, log: Log) -> State:
+    """Play the half of a round after training, write the log, and return the server's new state."""
+    r, sel, kp, col = half.order.round, half.select, state.keep, half.collaborate
+    ids, sent, weights = half.ids, half.order.sent, torch.full((len(half.ids),), torch.nan)
+    with log.timed("mix_s", "keep"):
+        reply, log.dropped = without_broken(reply)
+        if len(reply.ids):
+            kept, kp = method.keep(kp, task, sent, reply, r, generator(task.seed, "keep", r))
+    if len(reply.ids):
+        with log.timed("mix_s", "mixing"):
+            col = method.collaborate.receive(col, task, sent, reply, kept)
+        with log.timed("mix_s", "selection"):
+            after = method.collaborate.model(col)
+            sel = method.select.observe(sel, task, sent, reply, kept, after, generator(task.seed, "observe", r))
+        weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
+    log.selected, log.weights, log.sent, log.reply = ids, weights, sent, reply
+    if not method.train.pools:  # there the samples are sent, once, before round 1
+        like = tree.size([task.model])[0]
+        log.traffic.up(reply, like)
+        log.traffic.down(sent, like)
+    return State(r, sel, kp, col)
 
 
 def play(method: Method, task: Task, engine: Engine, state: State, watcher: Watcher | None = None) -> tuple[State, Log]:
     """Play one round and return the server's new state and the log of the round."""
-    select, train, keep, collaborate = method.select, method.train, method.keep, method.collaborate
-    r, seed, log = state.round + 1, task.seed, Log(state.round + 1)
-    everyone = torch.arange(task.n)
-
-    with log.timed("mix_s", "selection"):
-        ids, sel = select(state.select, task, r, generator(seed, "select", r))
-    with log.timed("mix_s", "mixing"):
-        receivers = everyone if method.receives == "everyone" else ids
-        current = engine.current(receivers, train.shared) if method.needs.current else None
-        sent, col = collaborate.send(state.collaborate, task, receivers, current)
+    log = Log(state.round + 1)
+    half = opened(method, task, engine.current, state, log)
     if watcher is not None:
-        watcher.sent(state, sent)
+        watcher.sent(state, half.order.sent)
     with log.timed("train_s", "training steps"):
-        trainers = everyone if method.trains == "everyone" else ids
-        uploads = ids if collaborate.gives.replies else ids[:0]
-        trained = engine.train_together if train.pools else engine.train
-        reply = trained(train, sent, trainers, r, uploads, method.needs.reports)
-    kp, weights = state.keep, torch.full((len(ids),), torch.nan)
-    with log.timed("mix_s", "keep"):
-        reply, log.dropped = without_broken(reply)
-        if len(reply.ids):
-            kept, kp = keep(kp, task, sent, reply, r, generator(seed, "keep", r))
-    if len(reply.ids):
-        with log.timed("mix_s", "mixing"):
-            col = collaborate.receive(col, task, sent, reply, kept)
-        with log.timed("mix_s", "selection"):
-            after = collaborate.model(col)
-            sel = select.observe(sel, task, sent, reply, kept, after, generator(seed, "observe", r))
-        weights[torch.searchsorted(ids, reply.ids)] = kept.cpu().float()
-
-    log.selected, log.weights, log.sent, log.reply = ids, weights, sent, reply
-    if not train.pools:  # there the samples are sent, once, before round 1
-        like = tree.size([task.model])[0]
-        log.traffic.up(reply, like)
-        log.traffic.down(sent, like)
-    return State(r, sel, kp, col), log
+        reply = (engine.train_together if method.train.pools else engine.train)(*half.order)
+    return closed(method, task, state, half, reply, log), log
 
 
 def without_broken(reply: Reply) -> tuple[Reply, list[int]]:

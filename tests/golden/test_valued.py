@@ -21,6 +21,7 @@ from fedkin.log import Traffic
 from fedkin.parts import Method
 from fedkin.select import Active, Shapley
 from fedkin.select.draw import drawn
+from fedkin.survey import survey, survey_message
 
 TRAIN, TEST = (2, 3, 7, 11, 25, 6), (3, 0, 5, 9, 4, 2)
 
@@ -93,9 +94,9 @@ def test_active(federation: Any, started: Any) -> None:
     assert fk.methods.active(fraction=0.5).select == Active(0.75, 0.01, 0.1, 0.5)
     hand = Hand(federation, method)
     play, task, state = started(method, rounds=ROUNDS)
-    sent, traffic = rounds.survey_message(method, task, play, state), Traffic()
+    sent, traffic = survey_message(method, task, play, state), Traffic()
     traffic.down(sent, 39)
-    state = rounds.survey(method, task, play, state, sent)
+    state = survey(method, task, play, state, sent)
     assert (traffic.uploads, traffic.downloads) == (0, 6)
     assert (traffic.bytes_up, traffic.bytes_down) == (0, 6 * 39 * 8)
     server = hand.first
@@ -120,4 +121,4 @@ def test_active(federation: Any, started: Any) -> None:
 def test_only_a_selection_that_asks_is_surveyed(started: Any) -> None:
     method = fk.methods.adafl()
     play, task, state = started(method)
-    assert rounds.survey_message(method, task, play, state) is None
+    assert survey_message(method, task, play, state) is None

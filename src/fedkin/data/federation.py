@@ -84,6 +84,7 @@ class Federation:
     numbers: Tensor | None = (
         None  # (n,) the clients' numbers in the federation of which this is a part; None: 0, 1, ...
     )
+    elsewhere: bool = False  # whether the samples lie elsewhere, and `x` and `y` have one row that stands for them all
 
     @property
     def n(self) -> int:

@@ -6,8 +6,9 @@ to n - 1; `ids` are ascending client numbers. A stacked model has one row for ea
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -16,6 +17,8 @@ from fedkin.messages import Message, Model, Reply, Sent, Tell
 from fedkin.parts import Train
 
 Split = Literal["train", "test", "validation"]  # the parts of a client's own samples
+
+Current = Callable[[Tensor, str], Model]  # (clients, slot) -> the models that they show, as `Engine.current` gives them
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,33 @@ class Score:
     def mean_loss(self) -> Tensor:
         """The mean loss of each client's samples; 0 for a client without samples."""  # (m,) float64
         return self.loss / self.count.clamp(min=1)
+
+
+class Order(NamedTuple):
+    """The training of a round: what `Engine.train` is given."""
+
+    part: Train
+    sent: Sent
+    ids: Tensor  # (m,) those who train
+    round: int
+    uploads: Tensor  # those of them who send something back
+    reports: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Which model of each client is scored, and on which splits. It says where the model is, and holds none.
+
+    'held' is the model that a client is sent or, if none, its private slot; 'personal' is the model that the train part
+    says; 'tuned' is the model that it is sent after one local pass of this round.
+    """
+
+    of: Literal["held", "personal", "tuned"]
+    sent: Sent
+    splits: tuple[Split, ...]
+    round: int = 0
+    slot: str = "model"
+    stored: bool = False  # whether each client writes this model down, at its own place
 
 
 class Engine(Protocol):
@@ -146,4 +176,21 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Free what the engine holds."""
+        ...
+
+
+@runtime_checkable
+class Far(Protocol):
+    """An engine whose clients are far away, so that it asks them for several things in one message."""
+
+    def expect(self, order: Order, looks: Mapping[str, Look], ids: Tensor) -> None:
+        """Ask for this training, which comes next, together with what is asked for now. `looks` are of the same round,
+        and are scored at these clients before they train."""
+        ...
+
+    def looked(self, part: Train, looks: Mapping[str, Look], ids: Tensor) -> dict[str, dict[Split, Score]]:
+        """Let these clients score models that stay where they are: by the name of the look, and by split.
+
+        A client that does not answer is as one without samples.
+        """
         ...

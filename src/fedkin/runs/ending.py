@@ -38,19 +38,21 @@ class Ending:
     @property
     def in_pieces(self) -> bool:
         """Whether the personal models of all clients are too large to be held at once, and are stored in pieces."""
-        return not self.method.finetunes and self.task.n * tree.size([self.task.model])[1] > WHOLE
+        large = self.task.n * tree.size([self.task.model])[1] > WHOLE
+        return large and not self.method.finetunes and not self.federation.elsewhere
 
     def models(self) -> dict[str, Model]:
         """Return the common model, and the model by which each client is judged.
 
         Models that clients do not hold themselves, the common model after a local pass, are left out where they are
         many numbers; `judged.again` makes them when they are asked for. Models that are stored in pieces are left out.
+        Where the samples lie elsewhere, so do the personal models.
         """
         common = self.method.collaborate.model(self.state.collaborate)
         final = {} if common is None else {"global": common}
         numbers = self.task.n * tree.size([self.task.model])[0]
         stored = "post" in self.kinds and numbers <= STORED if self.method.finetunes else not self.in_pieces
-        if stored:
+        if stored and not self.federation.elsewhere:
             final["personal"] = tree.joined(list(self.personal()))
         return final
 
@@ -70,7 +72,7 @@ class Ending:
         test = self.federation.test
         who = torch.arange(self.task.n) if self.sample is None else self.sample
         client = who.repeat_interleave(test.sizes[who])
-        if not 0 < len(client) * self.federation.classes <= PREDICTED:
+        if self.federation.elsewhere or not 0 < len(client) * self.federation.classes <= PREDICTED:
             return None
         personal = models.get("personal")
         asked = self.method, self.task, self.engine, self.state, self.kinds, personal, self.sample

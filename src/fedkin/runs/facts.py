@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -69,7 +70,8 @@ def scoring_advice(experiment: Experiment, n: int) -> list[str]:
 def about_clients(federation: Federation) -> dict[str, Any]:
     """Return what clients.json says; the names are empty where clients have none."""
     sizes = {"train": federation.train.sizes.tolist(), "test": federation.test.sizes.tolist()}
-    few = federation.task == "classify" and federation.n * federation.classes <= LABELLED
+    here = federation.task == "classify" and not federation.elsewhere
+    few = here and federation.n * federation.classes <= LABELLED
     labels = {"labels": federation.label_counts().tolist()} if few else {}
     truth = {} if federation.irrelevant is None else {"irrelevant": federation.irrelevant.tolist()}
     unit = {} if federation.target_scale is None else {"scale": federation.target_scale.tolist()}
@@ -77,8 +79,13 @@ def about_clients(federation: Federation) -> dict[str, Any]:
 
 
 def fingerprint(federation: Federation) -> str:
-    """Return a check sum of the data: who owns what, all labels, up to 20,000 samples, and who is irrelevant."""
+    """Return a check sum of the data: who owns what, all labels, up to 20,000 samples, and who is irrelevant.
+
+    Of samples that lie elsewhere it is one of the check sums that were told (`source`).
+    """
     digest = blake2b(digest_size=8)
+    if federation.elsewhere:
+        digest.update(json.dumps(federation.source, sort_keys=True).encode())
     step = max(1, len(federation.x) // LOOKED)
     lists = [index for index in (federation.train, federation.test, federation.validation) if index is not None]
     parts = [federation.y, federation.x[::step], *(t for index in lists for t in (index.rows, index.start))]

@@ -18,11 +18,11 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
-from fedkin.evaluate import score_models, score_received
+from fedkin.evaluate import ahead, score_models, score_received
 from fedkin.imports import trust
 from fedkin.log import Log, Traffic
 from fedkin.messages import Sent
-from fedkin.round import State, begin, loop, survey, survey_message
+from fedkin.round import State, begin, loop
 from fedkin.runs import diagnostics, files, memory
 from fedkin.runs.callback import Callback, Callbacks, Record
 from fedkin.runs.checkpoint import SLOTS, load_checkpoint, moved, save_checkpoint
@@ -37,7 +37,8 @@ from fedkin.runs.pulse import Pulse
 from fedkin.runs.recorder import Recorder, in_order, line, pictured
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
-from fedkin.runs.setup import Setup, engine_of, set_up
+from fedkin.runs.setup import Build, Setup, engine_of, set_up
+from fedkin.survey import survey, survey_message
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -52,13 +53,14 @@ def run(
     federation: Federation | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     profile: bool = False,
+    build: Build | None = None,
 ) -> Run:
     """Play an experiment to the end and return the run.
 
     With a folder, the run is recorded there; `resume=True` goes on with the run in that folder exactly where it
     stopped. `callbacks` are told of every round. `warn` gets sentences that a user should read. `federation` saves
     loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`. With `profile` the
-    run says where its time went (`Run.profile`).
+    run says where its time went (`Run.profile`). `build` builds an engine of your own.
     """
     watch = Stopwatch(NETWORK)
     require(isinstance(experiment, Experiment), f"fk.run takes an Experiment, not {type(experiment).__name__}.")
@@ -89,11 +91,11 @@ def run(
     large = memory.advice(experiment.method, setup.task, setup.chunk, setup.memory, samples)
     for sentence in [*experiment.method.cautions(setup.task), *large]:
         warn(sentence)
-    if federation.task == "classify":
+    if federation.task == "classify" and not federation.elsewhere:
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
             warn(sentence)
     with (
-        engine_of(asked, federation, setup, where, warn) as engine,
+        engine_of(asked, federation, setup, where, warn, build) as engine,
         files.locked(where) if where else nullcontext(),
     ):
         given = (experiment, federation, setup, engine, place, callbacks, warn, checkpoint_seconds, about)
@@ -222,15 +224,22 @@ class Session:
         if self.scores(state.round + 1) and "recv" in self.kinds:
             start = time.perf_counter()
             self.pulse.at(state.round + 1, "scoring")
+            self.ahead(state)
             self.received = score_received(self.method, self.task, self.engine, sent, self.sample)
             self.received_seconds = time.perf_counter() - start
             self.pulse.at(state.round + 1)
+
+    def ahead(self, state: State) -> None:
+        """Tell an engine whose clients are far away what comes after this state."""
+        received = "recv" in self.kinds and self.scores(state.round + 1)
+        ahead(self.method, self.task, self.engine, state, received, self.sample)
 
     def played(self, state: State, log: Log) -> bool:
         scores = None
         self.pulse.at(state.round, "scoring")
         if self.scores(state.round):
             with log.timed("evaluate_s", "scoring"):
+                self.ahead(state)
                 now = score_models(self.method, self.task, self.engine, state, self.kinds, self.sample)
             log.seconds["evaluate_s"] += self.received_seconds
             scores, self.received, self.received_seconds = in_order(self.received | now), {}, 0.0

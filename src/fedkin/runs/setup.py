@@ -40,6 +40,9 @@ class Setup:
     sample: Tensor | None  # (k,) the clients that are scored; None: all
 
 
+Build = Callable[[Experiment, Setup], Engine]
+
+
 def set_up(experiment: Experiment, federation: Federation) -> Setup:
     """Check that an experiment fits its data, and choose what it leaves open. No client is built."""
     method = experiment.method
@@ -86,24 +89,13 @@ def check_task(experiment: Experiment, federation: Federation) -> None:
     require(not weighted, "The targets are numbers, so there are no classes to weigh; leave --class-weights out.")
 
 
-@contextmanager
-def engine_of(
-    experiment: Experiment,
-    federation: Federation,
-    setup: Setup,
-    scratch: Path | None = None,
-    warn: Callable[[str], None] = print,
-) -> Iterator[Engine]:
-    """Build the engine of an experiment, on the cores that were chosen, and close it when the block ends.
-
-    `scratch` is a folder for private models that do not fit into memory. `warn` gets what the user should read.
-    """
-    if scratch is not None:
-        files.make_folder(scratch)
-    before = torch.get_num_threads()
+def built(
+    experiment: Experiment, federation: Federation, setup: Setup, scratch: Path | None, warn: Callable[[str], None]
+) -> Engine:
+    """Build the engine that an experiment names."""
     kind: Callable[..., Engine] = ENGINES[experiment.engine]
     ray = {"actors": experiment.actors, "address": experiment.ray_address, "warn": warn}
-    engine = kind(
+    return kind(
         federation,
         setup.network,
         experiment.method.train,
@@ -118,6 +110,26 @@ def engine_of(
         cores=setup.threads,
         **ray if experiment.engine == "ray" else {},
     )
+
+
+@contextmanager
+def engine_of(
+    experiment: Experiment,
+    federation: Federation,
+    setup: Setup,
+    scratch: Path | None = None,
+    warn: Callable[[str], None] = print,
+    build: Build | None = None,
+) -> Iterator[Engine]:
+    """Build the engine of an experiment, on the cores that were chosen, and close it when the block ends.
+
+    `scratch` is a folder for private models that do not fit into memory. `warn` gets what the user should read. `build`
+    builds another engine than the one that the experiment names.
+    """
+    if scratch is not None:
+        files.make_folder(scratch)
+    before = torch.get_num_threads()
+    engine = built(experiment, federation, setup, scratch, warn) if build is None else build(experiment, setup)
     torch.set_num_threads(1)  # cores train whole clients (engines/team.py): a product that is shared out may differ
     try:
         yield engine

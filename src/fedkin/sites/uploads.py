@@ -1,0 +1,56 @@
+"""Which uploads of sites count: those with the right names, shapes and types, finite, and not far too large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from fedkin.core import tree
+from fedkin.core.tree import Message, Model
+from fedkin.errors import BadInput
+from fedkin.messages import Work
+from fedkin.parts import Train
+from fedkin.sites.letters import check_like
+
+
+def like(part: Train, model: Model, own: bool, sent: Message | None) -> Message:
+    """Return an upload as this part makes it, of a client that takes no step.
+
+    So the server knows the names, shapes and types of what any part sends, without believing a site.
+    """
+    mine, first = part.slots(model, own), next(iter(model.values()))
+    done = (torch.ones((), dtype=first.dtype) for _ in range(3))
+    return part.end(part.begin(sent, mine), sent, mine, Work(*done))[1]
+
+
+def fitting(
+    found: Mapping[int, Any], wanted: Message, largest: float | None
+) -> tuple[dict[int, Message], dict[int, str]]:
+    """Return the uploads that count, by site, and for each other one why it does not.
+
+    An upload is too large if its length is more than `largest` times the median length of the others.
+    """
+    good: dict[int, Message] = {}
+    why: dict[int, str] = {}
+    for number, upload in found.items():
+        try:
+            check_like(upload, wanted, "Its upload")
+            good[number] = {name: {key: upload[name][key] for key in model} for name, model in wanted.items()}
+        except BadInput as error:
+            why[number] = str(error)
+    lengths = {number: length(upload) for number, upload in good.items()}
+    for number, mine in lengths.items() if largest is not None else ():
+        others = torch.tensor([value for other, value in lengths.items() if other != number])
+        usual = float(others.median()) if len(others) else mine
+        if largest is not None and mine > largest * usual > 0:
+            why[number] = f"Its upload is {mine / usual:.0f} times as large as those of the others."
+            del good[number]
+    return good, why
+
+
+def length(upload: Message) -> float:
+    """Return the length of the uploaded model as a vector, or of all that was uploaded where that is no model."""
+    values = upload["model"].values() if "model" in upload else tree.flat(upload).values()
+    return float(sum(float(value.double().square().sum()) for value in values) ** 0.5)

@@ -1,0 +1,155 @@
+"""A run on a grid of Flower's is the run on the stacked engine, and its nodes may come, go and lie."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from federation import NAMES, Party, experiment, mlp, same_run, short, stacked
+from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.clientapp import ClientApp
+from in_process import InProcess
+
+import fedkin as fk
+from fedkin import flower
+from fedkin.flower.records import answer_record, as_answer, as_request, request_record
+from fedkin.sites import Answer, Request
+
+METHODS = {
+    "fedavg": short(fk.methods.fedavg(), 3),
+    "fedmcsa": short(fk.methods.fedmcsa(), 2),
+    "fedacs": short(fk.methods.fedacs(p=0.25)),
+    "adafl": short(fk.methods.adafl(start=0.5, end=1.0, levels=2)),
+    "pfedre": short(fk.methods.pfedre()),
+    "scaffold": short(fk.methods.scaffold(), 3),
+}
+
+
+def app(party: Party) -> ClientApp:
+    """The ClientApp of all sites; each finds its own samples by its name."""
+
+    def load(context: Any) -> fk.Federation:
+        number = NAMES.index(context.node_config["name"])
+        return replace(party.federation.only(torch.tensor([number])), numbers=None)
+
+    return flower.client(mlp, load, classes=3, folder=party.folder)
+
+
+def grid_of(party: Party, names: Any = NAMES) -> InProcess:
+    grid = InProcess()
+    for name in names:
+        grid.add(app(party), name=name)
+    return grid
+
+
+def played(grid: InProcess, party: Party, method: Any, folder: Path, **more: Any) -> fk.Run:
+    options = {"sites": 4, "timeout": 1.0, "patience": 0.0, "warn": party.said.append} | more
+    return flower.run(grid, experiment(method), folder, **options)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_grid_is_stacked(party: Party, tmp_path: Path, name: str) -> None:
+    one = stacked(METHODS[name], party.federation, tmp_path / "stacked")
+    grid = grid_of(party)
+    other = played(grid, party, METHODS[name], tmp_path / "grid")
+    same_run(one, other, party.private())
+    kinds = [message.metadata.message_type for message in grid.seen]
+    assert set(kinds) == {"query", "train", "evaluate"}
+    assert not party.said
+
+
+def test_letters_survive_the_journey() -> None:
+    sent = {"a": torch.tensor(1.5), "b": torch.arange(6).reshape(2, 3), "c": torch.zeros(0, 2, dtype=torch.float64)}
+    request = as_request(request_record(Request.of("1", "work", {"x": sent, "y": [float("nan"), None, "text"]})))
+    value = request.value()
+    for name, tensor in sent.items():
+        assert value["x"][name].dtype == tensor.dtype
+        assert torch.equal(value["x"][name], tensor)
+        assert value["x"][name].shape == tensor.shape
+    answer = as_answer(answer_record(Answer.of("a", "1", {"x": sent["b"].T})))
+    assert torch.equal(answer.value()["x"], sent["b"].T)
+    with pytest.raises(fk.BadInput, match="none of fedkin's"):
+        as_request(RecordDict({"config": ConfigRecord({"lr": 0.1})}))
+
+
+class Loses(fk.Callback):
+    """Does something to the grid after a round."""
+
+    def __init__(self, after: dict[int, Any]) -> None:
+        self.after = after
+
+    def recorded(self, record: fk.Record) -> None:
+        self.after.get(record.round, lambda: None)()
+
+
+def test_a_node_that_is_lost_and_comes_back_under_another_id(party: Party, tmp_path: Path) -> None:
+    """Its node id changes; its name and what lies in its folder do not."""
+    grid, method = grid_of(party), short(fk.methods.ditto(count=4))
+    gone = next(node for node, one in grid.nodes.items() if one.config["name"] == "b10")
+
+    def lose() -> None:
+        grid.nodes[gone].lost = True
+
+    def come_back() -> None:
+        del grid.nodes[gone]
+        grid.add(app(party), name="b10")
+
+    callbacks = [Loses({1: lose, 2: come_back})]
+    run = flower.run(
+        grid,
+        experiment(method, rounds=5),
+        tmp_path / "run",
+        sites=4,
+        callbacks=callbacks,
+        timeout=1.0,
+        warn=party.said.append,
+    )
+    assert [line["replied"] for line in run.lines] == [4, 4, 3, 4, 4]  # round 2 was asked for with the scores of 1
+    assert any("without site b10" in said and "code 5" in said for said in party.said)
+
+
+def test_a_node_that_says_it_is_another_is_not_taken(party: Party, tmp_path: Path) -> None:
+    grid, method = grid_of(party), short(fk.methods.fedavg(count=4))
+    gone = next(node for node, one in grid.nodes.items() if one.config["name"] == "b10")
+    heard: list[str] = []
+
+    def lie() -> None:
+        del grid.nodes[gone]
+        liar = replace(party, folder=tmp_path / "liar", heard=heard)
+        grid.add(app(liar), name="b10")
+
+    run = played(grid, party, method, tmp_path / "run", callbacks=[Loses({1: lie})])
+    assert [line["replied"] for line in run.lines] == [4, 4, 3]
+    assert any("says that it is site b10, and cannot prove it" in said for said in party.said)
+    assert not list((tmp_path / "liar").glob("*/runs"))
+
+
+def test_two_nodes_with_one_name(party: Party, tmp_path: Path) -> None:
+    grid = grid_of(party)
+    grid.add(app(replace(party, folder=tmp_path / "other")), name="c")
+    with pytest.raises(fk.BadInput, match="Two sites say that they are 'c'"):
+        played(grid, party, METHODS["fedavg"], tmp_path / "run")
+
+
+def test_a_node_with_another_app(party: Party, tmp_path: Path) -> None:
+    grid, other = grid_of(party), ClientApp()
+
+    @other.train()
+    def train(message: Message, context: Any) -> Message:
+        return Message(message.content, reply_to=message)
+
+    grid.add(other, name="d")
+    run = played(grid, party, METHODS["fedavg"], tmp_path / "run")
+    assert run.n == 4
+    assert any("does not say who it is" in said and "No query function" in said for said in party.said)
+
+
+def test_a_site_without_a_name(party: Party) -> None:
+    grid = InProcess()
+    grid.add(app(party))
+    grid.push_messages([Message(request_record(Request("1", "introduce")), next(iter(grid.nodes)), MessageType.QUERY)])
+    reply = next(iter(grid.pull_messages(list(grid.waiting))))
+    assert "A site needs a name" in str(reply.error.reason)

@@ -1,0 +1,84 @@
+"""A run through a real SuperLink with TLS and node authentication is the run on the stacked engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from deployment import Deployment
+from federation import same_run
+
+import fedkin as fk
+from fedkin.runs import files
+
+ROUNDS, NAMES = 2, ("north", "south")
+PROJECT = """
+[project]
+name = "tried"
+version = "1.0.0"
+license = "Apache-2.0"
+
+[tool.flwr.app]
+publisher = "fedkin"
+
+[tool.flwr.app.components]
+serverapp = "server_app:app"
+clientapp = "client_app:app"
+
+[tool.flwr.app.config]
+folder = ""
+"""
+SERVER = f"""
+import fedkin as fk
+from fedkin import flower
+from flwr.serverapp import ServerApp
+
+app = ServerApp()
+
+@app.main()
+def main(grid, context):
+    method = fk.methods.ditto(steps=3)
+    experiment = fk.Experiment(method, model="mlr", rounds={ROUNDS}, evaluate_every=1, seed=3, dtype="float64")
+    flower.run(grid, experiment, context.run_config["folder"], sites={list(NAMES)}, wait=60, timeout=60)
+"""
+CLIENT = """
+import numpy as np
+from fedkin import flower
+
+def load(context):
+    draw = np.random.default_rng(len(context.node_config["name"]) + ord(context.node_config["name"][0]))
+    return draw.normal(size=(40, 6)).astype(np.float32), np.arange(40) % 3
+
+app = flower.client(load_data=load)
+"""
+
+
+def test_a_superlink_is_stacked(tmp_path: Path) -> None:
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("processes are found by /proc, so that all of them are ended")
+    app = tmp_path / "app"
+    app.mkdir()
+    for name, text in (("pyproject.toml", PROJECT), ("server_app.py", SERVER), ("client_app.py", CLIENT)):
+        (app / name).write_text(text)
+    with Deployment(tmp_path / "federation", NAMES) as deployment:
+        config = f'folder="{tmp_path / "run"}"'
+        said = deployment.flwr("run", str(app), "here", "--run-config", config, "--stream", seconds=100)
+        logs = said + "".join(deployment.log(name) for name in ("superlink", *NAMES))
+        assert (tmp_path / "run" / "summary.json").exists(), logs
+    assert not deployment.pids()
+
+    clients = {}
+    for name in NAMES:
+        draw = np.random.default_rng(len(name) + ord(name[0]))
+        clients[name] = draw.normal(size=(40, 6)).astype(np.float32), np.arange(40) % 3
+    data = fk.from_clients(clients)
+    begun = fk.Experiment(
+        fk.methods.ditto(steps=3), data, "mlr", ROUNDS, evaluate_every=1, seed=3, dtype="float64", chunk=2, threads=1
+    )
+    one = fk.run(begun, tmp_path / "stacked", checkpoint_seconds=0.0, warn=lambda sentence: None)
+    there = [sorted((tmp_path / "federation" / "sites" / name).glob("runs/*/round-*"))[-1] for name in NAMES]
+    held = [files.read_tensors(path) for path in there]
+    private = {key: torch.stack([tensors[key] for tensors in held]) for key in held[0]}
+    same_run(one, fk.Run(tmp_path / "run"), private)
