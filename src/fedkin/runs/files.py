@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from io import BufferedRandom
 from pathlib import Path
@@ -45,6 +45,16 @@ def locked(folder: Path) -> Iterator[None]:
                 time.sleep(0.02)
             except OSError:
                 break  # a file system without locks
+        yield
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time work in this folder; the others wait."""
+    make_folder(folder)
+    with open(folder / LOCK, "w") as file:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
