@@ -125,22 +125,18 @@ ENGINES = [
     ),
     Mutation(
         "recv-after-training",
-        'if watcher is not None: watcher.sent(state, sent) with log.timed("train_s", "training steps"): '
-        'trainers = everyone if method.trains == "everyone" else ids '
-        "uploads = ids if collaborate.gives.replies else ids[:0] "
-        "trained = engine.train_together if train.pools else engine.train "
-        "reply = trained(train, sent, trainers, r, uploads, method.needs.reports)",
-        "trainers = everyone if method.trains == 'everyone' else ids\n"
-        "    uploads = ids if collaborate.gives.replies else ids[:0]\n"
-        "    reply = engine.train(train, sent, trainers, r, uploads, method.needs.reports)\n"
+        "if watcher is not None: watcher.sent(state, half.order.sent) "
+        'with log.timed("train_s", "training steps"): '
+        "reply = (engine.train_together if method.train.pools else engine.train)(*half.order)",
+        "reply = engine.train(*half.order)\n"
         "    log.seconds['train_s'] = 0.0\n"
-        "    if watcher is not None:\n        watcher.sent(state, sent)",
+        "    if watcher is not None:\n        watcher.sent(state, half.order.sent)",
         "test_round.py -k mixed",
     ),
     Mutation(
         "unselected-upload",
-        "ids if collaborate.gives.replies",
-        "trainers if collaborate.gives.replies",
+        "ids if method.collaborate.gives.replies",
+        "trainers if method.collaborate.gives.replies",
         "test_round.py parts -k everyone or uploads",
     ),
     Mutation(

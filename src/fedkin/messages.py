@@ -90,7 +90,9 @@ class Reply:
     ids: Tensor  # (k,) ascending
     upload: Message  # stacked
     report: dict[str, Tensor]  # size, steps, reach (`Train.reach`), rate, and the numbers of `Needs.reports`; (k,) each
-    broken: tuple[int, ...] = ()  # clients whose training gave something not finite; they keep what they had
+    broken: tuple[
+        int, ...
+    ] = ()  # clients whose training or upload is not finite or does not fit; they keep what they had
 
     def only(self, mask: Tensor) -> Reply:
         """The replies of the clients that the mask (or a list of positions) names."""

@@ -97,6 +97,7 @@ class Deployment:
         address = f'address = "127.0.0.1:{self.port}"\nroot-certificates = "{self.folder / "ca.crt"}"\n'
         (home / "config.toml").write_text(f'[superlink]\ndefault = "here"\n\n[superlink.here]\n{address}')
         here = {"FLWR_HOME": str(home), "HOME": str(home), MARK: self.mark, "FLWR_TELEMETRY_ENABLED": "0"}
+        here["FLWR_DISABLE_UPDATE_CHECK"] = "1"
         self.env = os.environ | here | {"PATH": f"{BIN}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
         secured = [
             f"--ssl-{kind}={self.folder / name}"

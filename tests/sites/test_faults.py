@@ -20,6 +20,7 @@ from fedkin.runs.folder import RunFolder
 
 FEDAVG = short(fk.methods.fedavg(count=4))
 FEDMCSA = short(fk.methods.fedmcsa(count=4))
+DITTO = short(fk.methods.ditto(count=4))
 BAD = NAMES.index("b10")
 
 
@@ -56,16 +57,20 @@ def test_what_a_bad_site_sends_has_weight_0_and_is_named(party: Party, tmp_path:
 
 
 @pytest.mark.parametrize("how", ["dead", "lost", "late"])
-def test_an_answer_that_does_not_come_in_time_touches_no_later_round(party: Party, tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("method", [DITTO, FEDMCSA], ids=["ditto", "fedmcsa"])
+def test_an_answer_that_does_not_come_in_time_touches_no_later_round(
+    party: Party, tmp_path: Path, method: Any, how: str
+) -> None:
     """A site whose answer was lost has trained in vain: it goes on from what the server knows of."""
-    run = played(party, FEDMCSA, tmp_path / "run", lambda name, round: how if (name, round) == ("c", 1) else None)
+    run = played(party, method, tmp_path / "run", lambda name, round: how if (name, round) == ("c", 1) else None)
     assert [line["replied"] for line in run.lines] == ([3, 3, 4] if how == "late" else [3, 4, 4])
     assert any("without site c" in said for said in party.said)
-    if how == "late":
-        assert any("too late" in said for said in party.said)
-        return
+    assert any("too late" in said for said in party.said) == (how == "late")
+    gone = (1, 2) if how == "late" else (1,)
     quiet = party.twin(tmp_path / "other sites")
-    dead = played(quiet, FEDMCSA, tmp_path / "dead", lambda name, round: "dead" if (name, round) == ("c", 1) else None)
+    dead = played(
+        quiet, method, tmp_path / "dead", lambda name, round: "dead" if name == "c" and round in gone else None
+    )
     close(state_of(dead), state_of(run), 1e-12)
     close(quiet.private(), party.private(), 1e-12)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -126,3 +127,33 @@ def test_each_site_stores_the_model_by_which_it_is_judged(party: Party, tmp_path
     assert len({float(one["0.bias"].sum()) for one in there}) == 4
     about = files.read_json(stored["c"].with_name("model.json"))
     assert (about["model"], about["number"], about["train"]["is"]) == ("given", 3, "SGD")
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_so_do_the_sites(party: Party, tmp_path: Path) -> None:
+    method, other = METHODS["ditto"], party.twin(tmp_path / "other sites")
+    sites.run(other.met(), experiment(method, rounds=8), tmp_path / "whole")
+    with pytest.raises(Killed):
+        sites.run(party.met(), experiment(method, rounds=8), tmp_path / "run", callbacks=[Dies(6, True)])
+    newest = max((tmp_path / "run" / "checkpoints").glob("*.safetensors"))
+    newest.write_bytes(newest.read_bytes()[:-8])
+    sites.run(party.met(), experiment(method, rounds=8), tmp_path / "run", resume=True)
+    assert any("going back to the one before it" in said for said in party.said)
+    same_runs(tmp_path / "run", tmp_path / "whole")
+    close(other.private(), party.private(), 0.0)
+
+
+def test_one_process_at_a_time_works_at_a_site(party: Party, tmp_path: Path) -> None:
+    """A request that came too late may still be worked on when the next one comes."""
+    order: list[str] = []
+
+    def second() -> None:
+        with files.alone(party.folder / "c"):
+            order.append("second")
+
+    with files.alone(party.folder / "c"):
+        waiting = Thread(target=second)
+        waiting.start()
+        waiting.join(0.2)
+        order.append("first")
+    waiting.join(10)
+    assert order == ["first", "second"]

@@ -115,18 +115,18 @@ def task_of(
     if sample is None:
         raise BadInput("The server does not know what a sample is like; give Strategy one, as sample=torch.zeros(5).")
     dtype = next(iter(model.values())).dtype
-    network = Network(make(), sample.to(dtype if sample.is_floating_point() else sample.dtype), batch, dtype)
+    known = Network(make(), sample.to(dtype if sample.is_floating_point() else sample.dtype), batch, dtype)
     return Task(
         n,
         nodes.sizes,
         rounds,
         model,
-        network.loss,
-        logits=network.logits,
-        classes=network.outputs,
-        shape=network.differentiable(tuple(sample.shape)),
+        known.loss,
+        logits=known.logits,
+        classes=known.outputs,
+        shape=known.differentiable(tuple(sample.shape)),
         seed=seed,
-        layers=network.layers,
+        layers=known.layers,
     )
 
 

@@ -42,7 +42,7 @@ class Record:
 
     @property
     def dropped(self) -> list[int]:
-        """The clients whose training or upload was not finite."""
+        """The clients whose training or upload was not finite, or did not fit."""
         found: list[int] = self.line.get("dropped", [])
         return found
 

@@ -64,6 +64,16 @@ def check_links(folder: Path) -> None:
         folders[:] = [name for name in folders if name not in FOREIGN]
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time work in this folder; the others wait."""
+    make_folder(folder)
+    with open(folder / LOCK, "w") as file:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def make_folder(path: Path) -> None:
     """Make a folder that may be there already; where the system does not allow it, a sentence says so."""
     try:

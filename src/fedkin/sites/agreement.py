@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fedkin.errors import BadInput
+from fedkin.errors import BadInput, require
 from fedkin.runs.facts import versions
 from fedkin.sites.table_agreement import agree_on_tables, table_lines
 from fedkin.sites.told import Agreement, Told, most
@@ -38,13 +38,17 @@ def agree_on_arrays(told: Told) -> Agreement:
     shape, task = most(told, "shape"), most(told, "task")
     wrong = {}
     for name, one in told.items():
-        if one.get("shape") != shape:
+        words, classes = one.get("vocabulary"), one.get("classes")
+        if not isinstance(classes, int) or classes < 1 or not (words is None or isinstance(words, int)):
+            wrong[name] = "It does not say how many classes, or words, it has."
+        elif one.get("shape") != shape:
             wrong[name] = f"Its samples have the shape {one.get('shape')}, those of others {shape}."
         elif one.get("task") != task:
             wrong[name] = f"Its samples are to {one.get('task')}, those of others to {task}."
-        elif (one.get("vocabulary") is None) != (most(told, "vocabulary") is None):
+        elif (words is None) != (most(told, "vocabulary") is None):
             wrong[name] = "Either its samples are texts or those of others are, and not both."
     fit = [one for name, one in told.items() if name not in wrong]
+    require(fit, "No two sites have samples of the same form.")
     words = [one["vocabulary"] for one in fit if one["vocabulary"] is not None]
     classes = max(one["classes"] for one in fit)
     return {"shape": shape, "task": task, "classes": classes, "vocabulary": max(words, default=None)}, wrong

@@ -14,6 +14,7 @@ from fedkin.data.federation import Federation, Index
 from fedkin.data.natural_order import natural_order
 from fedkin.errors import BadInput, Unfinished, require
 from fedkin.sites.agreement import agree, agreement_lines
+from fedkin.sites.allowed import RUN
 from fedkin.sites.letters import Request, Transport
 
 PAUSE = 2.0  # seconds before sites that are not there are asked again
@@ -121,10 +122,11 @@ def introduced(
     found: dict[str, dict[str, Any]] = {}
     refused: dict[str, str] = {}
     for answer in transport.gather(request, timeout):
-        said = answer.value()
+        said = answer.facts  # nobody introduces himself with tensors
         if answer.to != request.id:
             continue
-        if said.get("refused") or said.get("name") != answer.site or not isinstance(said.get("proof"), str):
+        proved = isinstance(said.get("proof"), str) and RUN.fullmatch(said["proof"]) is not None
+        if said.get("refused") or said.get("name") != answer.site or not proved:
             refused[answer.site] = str(said.get("refused", "It does not say who it is."))
         elif wanted is not None and answer.site not in wanted:
             refused[answer.site] = "It is not among the sites of this run."

@@ -58,7 +58,8 @@ class Site:
 
         `proof` is a secret that no other site knows, so that none can speak in this one's name.
         """
-        secret = self.secret()
+        with files.alone(self.folder):
+            secret = self.secret()
         told = {"name": self.name, "proof": secret.hex(), "fedkin": versions()["fedkin"]}
         return told | {"data": self.samples.told() | {"digest": self.samples.digest(secret)}}
 
@@ -66,7 +67,6 @@ class Site:
         """Return the random bytes that this site made when it was first asked."""
         path = self.folder / "secret"
         if not path.exists():
-            files.make_folder(self.folder)
             files.write(path, secrets.token_bytes(16))
             path.chmod(0o600)
         return path.read_bytes()
@@ -95,7 +95,8 @@ class Site:
         kept = self.versions(asked["run"].get("id"))
         client = Client(asked["run"], kept, self.samples, self.model, self.modules)
         try:
-            return client.work(asked)
+            with files.alone(self.folder):
+                return client.work(asked)
         except (KeyError, TypeError) as error:
             raise BadInput(f"The request does not say what it must ({type(error).__name__}: {error}).") from error
         finally:

@@ -1,0 +1,67 @@
+"""The wrong changes that `mutations.py` tries in what clients on other machines need: sites, their engine, Flower."""
+
+from __future__ import annotations
+
+from mutation_table import Mutation
+
+FAULTS, REFUSALS, GOING_ON = "sites/test_faults.py", "sites/test_refusals.py", "sites/test_going_on.py"
+MEETING, AGREE, GRID = "sites/test_meeting.py", "sites/test_sites_agree.py", "flower/test_grid.py"
+STRATEGY = "flower/test_strategy.py"
+
+SITES = [
+    Mutation(
+        "late-answer-believed", "if answer.to != request.id: raise", "if False:\n        raise", f"{FAULTS} -k in_time"
+    ),
+    Mutation("another-name-believed", "if answer.site != name:", "if False:", f"{FAULTS} -k weight_0"),
+    Mutation("large-upload-counts", "mine > largest * usual > 0", "mine < 0", f"{FAULTS} -k weight_0"),
+    Mutation(
+        "upload-of-another-shape",
+        "fits = value.shape == wanted.shape and value.dtype == wanted.dtype",
+        "fits = True",
+        f"{FAULTS} -k weight_0",
+    ),
+    Mutation(
+        "goes-on-from-what-never-arrived",
+        "self.kept.read(held,",
+        "self.kept.read(max(held, *self.kept.rounds(), 0),",
+        f"{FAULTS} -k in_time",
+    ),
+    Mutation(
+        "bad-site-moves-on",
+        "for number in [number for number in found if number not in why]:",
+        "for number in list(found):",
+        f"{FAULTS} -k weight_0",
+    ),
+    Mutation(
+        "scores-in-a-message-of-their-own",
+        "self.expected = order, looks",
+        "self.expected = None",
+        f"{FAULTS} -k one_exchange",
+    ),
+    Mutation("versions-gone-too-early", "CHECKPOINTS = 3", "CHECKPOINTS = 1", f"{GOING_ON} -k damaged"),
+    Mutation("versions-for-ever", 'found["safe"] = self.saved[0][number]', "pass", f"{GOING_ON} -k no_more"),
+    Mutation("anybody-goes-on", 'same = bytes(proof).hex() == one["proof"]', "same = True", f"{GOING_ON} -k place"),
+    Mutation("lost-folder-unsaid", "kept.check(held)", "pass", f"{GOING_ON} -k lost"),
+    Mutation("parts-of-any-module", "allowed = not colon or any(", "allowed = True or any(", REFUSALS),
+    Mutation("paths-from-a-server", "and RUN.fullmatch(value) is not None", "", f"{REFUSALS} -k path"),
+    Mutation("models-by-path", 'named = spec.partition(":")[0] in models.MODELS', "named = True", REFUSALS),
+    Mutation("private-models-shown", "require(slot == self.part.shared,", "require(True,", REFUSALS),
+    Mutation("numbered-by-arrival", "for name in natural_order(found)", "for name in found", MEETING),
+    Mutation("two-of-one-name", 'found[answer.site]["proof"] != said["proof"]', "False", MEETING),
+    Mutation("check-sum-without-secret", "blake2b(digest_size=16, key=secret)", "blake2b(digest_size=16)", MEETING),
+    Mutation("batches-of-another", "numbers=torch.tensor([number])", "numbers=torch.tensor([0])", f"{AGREE} -k fedavg"),
+    Mutation("liar-takes-the-name", "if self.proofs.setdefault(answer.site, proof) == proof:", "if True:", GRID),
+    Mutation(
+        "reply-of-another-node",
+        "waiting.pop(reply.metadata.reply_to_message_id, None)",
+        "waiting.pop(next(iter(waiting)), None)",
+        GRID,
+    ),
+    Mutation("own-client-for-any-method", "check_plain(method)", "pass", STRATEGY),
+    Mutation(
+        "one-model-for-all-nodes",
+        'else one["model"] for i, one in sent.items()',
+        'else next(iter(sent.values()))["model"] for i, one in sent.items()',
+        STRATEGY,
+    ),
+]
