@@ -13,7 +13,7 @@ from fedkin.core import tree
 from fedkin.core.tree import Message, Model
 from fedkin.engines.batching import Pool
 from fedkin.engines.engine import Score, Split
-from fedkin.engines.simulation import network_of
+from fedkin.engines.problem import network_of
 from fedkin.engines.stacked import Stacked
 from fedkin.errors import require
 from fedkin.messages import Sent
