@@ -25,11 +25,11 @@ class Guard:
     """
 
     privacy: Privacy
-    seed: int
+    secret: bytes  # in a simulation the seed, as text
 
     def key(self, round: int, client: int, update: Tensor) -> bytes:
         """Return the key of the noise of one upload. `update` is the clipped update, as one vector."""
-        return blake2b(f"{self.seed}/dp/{round}/{client}".encode()).digest()
+        return blake2b(f"dp/{round}/{client}".encode(), key=self.secret).digest()
 
     def passed(self, reply: Reply, sent: Sent, round: int, numbers: np.ndarray) -> Reply:
         """Return the reply with its uploads clipped and noised. `numbers` are those of all clients, by their ids."""

@@ -108,7 +108,7 @@ def built(
         scratch=scratch,
         balanced=experiment.class_weights == "balanced",
         cores=setup.threads,
-        guard=None if experiment.privacy is None else Guard(experiment.privacy, experiment.seed),
+        guard=None if experiment.privacy is None else Guard(experiment.privacy, str(experiment.seed).encode()),
         **ray if experiment.engine == "ray" else {},
     )
 
