@@ -1,4 +1,4 @@
-"""Sites noise what they send by a secret of their own, keep their own book, and refuse what is less than they demand."""
+"""Sites noise what they send by a secret of their own, keep a book of it, and refuse what is less than they demand."""
 
 from __future__ import annotations
 

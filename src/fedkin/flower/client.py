@@ -44,8 +44,8 @@ def client(
     `dp` is what the site demands of every run, as "noise=0.8,epsilon=8" (`sites.Site`).
 
     A site's own configuration (`flower-supernode --node-config`) says its `name`, the `folder` in which it keeps its
-    models, further `modules`, separated by commas, and its own `dp`. Without a name it is 'site-' and its partition; without a folder
-    it has one in ~/.fedkin/sites.
+    models, further `modules`, separated by commas, and its own `dp`. Without a name it is 'site-' and its partition;
+    without a folder it has one in ~/.fedkin/sites.
     """
     require((load_data is None) != (samples is None), "A site has either load_data or samples; give one of them.")
     require(make_model is None or callable(make_model), "make_model is a function that returns a torch module.")
