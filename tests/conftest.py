@@ -23,7 +23,7 @@ from fedkin.command import cli
 from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation, Stacked
 from fedkin.engines.cluster.connection import QUIET, load_ray, waiting_actors
-from fedkin.engines.simulation import task_of
+from fedkin.engines.problem import task_of
 from fedkin.messages import Task
 from fedkin.parts import Method
 from fedkin.round import State

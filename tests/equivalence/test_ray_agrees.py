@@ -16,6 +16,7 @@ from fedkin.engines import Ray, Score, Stacked
 from fedkin.engines.cluster.reply import Apart
 from fedkin.messages import Reply, Sent
 from fedkin.parts import Train
+from fedkin.privacy import Guard, Privacy, protected
 from fedkin.train import APFL, SGD, TwoStreams
 
 NAMED = ("fedavg", "fedmcsa", "fedacs", "adafl", "pfedre", "scaffold", "ditto", "fedmix", "apfl", "perfedavg", "pooled")
@@ -29,6 +30,16 @@ def test_two_actors_are_stacked(ray_here: Any, federate: Any, start: Any, name: 
     options = {"chunk": 4, "dtype": torch.float64}
     stacked = played(start(Stacked, method, federation, mlp(), **options), method, evaluates=True)
     actors = played(start(Ray, method, federation, mlp(), actors=2, **options), method, evaluates=True)
+    agree(stacked, actors, 1e-7)
+
+
+@pytest.mark.parametrize("name", ["scaffold", "fedmcsa"])
+def test_two_actors_draw_the_noise_of_stacked(ray_here: Any, federate: Any, start: Any, name: str) -> None:
+    privacy = Privacy(clip=0.5, noise=0.8)
+    method, federation = protected(EVERY[name], privacy), federate(SIZES, shape=(6,))
+    options = {"chunk": 4, "dtype": torch.float64, "guard": Guard(privacy, b"3")}
+    stacked = played(start(Stacked, method, federation, mlp(), **options), method)
+    actors = played(start(Ray, method, federation, mlp(), actors=2, **options), method)
     agree(stacked, actors, 1e-7)
 
 

@@ -47,7 +47,7 @@ def grid_of(party: Party, names: Any = NAMES) -> InProcess:
 
 def played(grid: InProcess, party: Party, method: Any, folder: Path, **more: Any) -> fk.Run:
     options = {"sites": 4, "timeout": 1.0, "patience": 0.0, "warn": party.said.append} | more
-    return flower.run(grid, experiment(method), folder, **options)
+    return flower.run(grid, experiment(method, **options.pop("asked", {})), folder, **options)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -153,3 +153,15 @@ def test_a_site_without_a_name(party: Party) -> None:
     grid.push_messages([Message(request_record(Request("1", "introduce")), next(iter(grid.nodes)), MessageType.QUERY)])
     reply = next(iter(grid.pull_messages(list(grid.waiting))))
     assert "A site needs a name" in str(reply.error.reason)
+
+
+def test_a_site_says_in_its_configuration_how_much_noise_it_demands(party: Party, tmp_path: Path) -> None:
+    pytest.importorskip("opacus")
+    grid = grid_of(party, NAMES[:3])
+    grid.add(app(party), name=NAMES[3], dp="noise=0.8,losses=true")
+    played(grid, party, METHODS["fedavg"], tmp_path / "plain", asked={})
+    assert any(f"without site {NAMES[3]}: This site demands --dp with noise=0.8" in said for said in party.said)
+    party.said.clear()
+    run = played(grid, party, METHODS["fedavg"], tmp_path / "noised", asked={"dp": "clip=1,noise=0.8,losses=true"})
+    assert not party.said
+    assert max(run.summary["privacy"]["releases"]) > 1

@@ -40,7 +40,7 @@ import fedkin as fk
 from fedkin import evaluate
 from fedkin.core.rng import generator
 from fedkin.engines import Plain
-from fedkin.engines.simulation import task_of
+from fedkin.engines.problem import task_of
 from fedkin.parts import Method
 
 # one run by hand

@@ -2,6 +2,7 @@
 
 from fedkin.collaborate.component_attention import ComponentAttention
 from fedkin.collaborate.control import Control
+from fedkin.collaborate.last_uploads import LastUploads
 from fedkin.collaborate.mean import Mean
 from fedkin.collaborate.mean_before import MeanBefore
 from fedkin.collaborate.median import Median
@@ -14,6 +15,7 @@ __all__ = [
     "ComponentAttention",
     "Control",
     "HeuristicMessagePassing",
+    "LastUploads",
     "Mean",
     "MeanBefore",
     "Median",

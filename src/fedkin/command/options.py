@@ -22,7 +22,7 @@ GROUPS = {  # of --help, with the options in each
     "splits without",
     "Own tables": "client_column target_column features drop standardise task",
     "Training and scoring": "rounds seeds model settings evaluate_every score_clients goals metric class_weights score "
-    "heterogeneity gradient_norm",
+    "dp heterogeneity gradient_norm",
     "Search": "space trials grid prune average search_seed",
     "Where and how": "out resume trust verify jobs engine actors ray_address threads chunk memory device save export "
     "export_clients export_pairs track watch profile as_json",
@@ -213,6 +213,13 @@ class RunOptions(PlayOptions, DataOptions):
     ] = None
     class_weights: Annotated[
         str | None, option("balanced: in training all classes of a client count the same. [none]")
+    ] = None
+    dp: Annotated[
+        str | None,
+        option(
+            "Clip updates and add noise before they leave a client, as in clip=1.0,noise=0.8: the noise has the "
+            "deviation noise * clip; delta=1e-5 and losses=true may follow (docs/privacy.md). [off]"
+        ),
     ] = None
     threads: Annotated[int | None, option("Cores that train clients, to the same bits. [the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None

@@ -73,6 +73,7 @@ def compare(
     metric: str | None = None,
     class_weights: str | None = None,
     score_clients: int | None = None,
+    dp: str | None = None,
     memory: float | str | None = None,
     engine: str | None = None,
     actors: int | None = None,
@@ -112,7 +113,7 @@ def compare(
     said: dict[str, Any] = {"model": model, "rounds": rounds, "engine": engine, "threads": threads, "device": device}
     said |= {"evaluate_every": evaluate_every, "score": None if score is None else tuple(score)}
     said |= {"metric": metric, "class_weights": class_weights, "score_clients": score_clients, "memory": memory}
-    said |= {"actors": actors, "ray_address": None if cluster else ray_address}
+    said |= {"dp": dp, "actors": actors, "ray_address": None if cluster else ray_address}
     said |= {"data": Data(data) if isinstance(data, str) else data}
     like, repeated = like_files(methods, chosen[0], {name: value for name, value in said.items() if value is not None})
     several = checked_seeds(repeated["seeds"] if seeds is None else seeds)

@@ -20,15 +20,18 @@ from fedkin.data.federation import Federation, Index
 from fedkin.engines.batching import Batching, Pass
 from fedkin.engines.engine import Score, Split
 from fedkin.engines.network import Network, StackedObjective
+from fedkin.engines.problem import network_of
 from fedkin.engines.replies import Gathering, held, mask_of
 from fedkin.engines.scoring import Scoring
 from fedkin.engines.team import Team, Tick, repeatable
-from fedkin.messages import Batch, Message, Model, Reply, Sent, Task, Tell, nobody
+from fedkin.messages import Batch, Message, Model, Reply, Sent, Tell, nobody
 from fedkin.parts import Train
+from fedkin.privacy import Guard
 
 
 class Simulation:
-    """An engine that holds every client. `balanced`: in training all classes of a client count the same."""
+    """An engine that holds every client. `balanced`: in training all classes of a client count the same. `guard` clips
+    and noises what clients upload."""
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Simulation:
         scratch: Path | None = None,
         balanced: bool = False,
         cores: int = 1,
+        guard: Guard | None = None,
     ):
         self.federation, self.seed, self.device, self.scratch = federation, seed, torch.device(device), scratch
         self.batching = Batching(federation, dtype, self.device, seed, balanced)
@@ -55,7 +59,7 @@ class Simulation:
         samples, scale = (self.batching.x, self.batching.y), federation.target_scale
         self.scoring = Scoring(self.network, *samples, scale, lambda *far: self.tell(*far))
         self.stacked_objective = StackedObjective(self.network)
-        self.chunk = chunk or self.default_chunk(self.network)
+        self.guard, self.chunk = guard, chunk or self.default_chunk(self.network)
         private = train.slots(self.network.model, own)
         self.slots = slots_for(private, federation.n, budget, scratch)
         size = tree.size([self.network.model])[1] + tree.size(private.values())[1]
@@ -117,7 +121,10 @@ class Simulation:
                 wanted = mask_of(chosen, uploads)
                 if wanted.any():
                     report = self.report(part, sent, mine, chosen, round, reports)
-                    replies.take(Reply(chosen, upload, report).only(wanted), lent=len(shares) > 1)
+                    reply = Reply(chosen, upload, report).only(wanted)
+                    if self.guard is not None and keep:  # else nothing leaves the client
+                        reply = self.guard.passed(reply, sent, round, self.batching.numbers)
+                    replies.take(reply, lent=len(shares) > 1)
             trained += in_training
         return replace(replies.whole(), broken=tuple(sorted(broken)))
 
@@ -265,35 +272,3 @@ class Simulation:
     @property
     def dtype(self) -> torch.dtype:
         return self.batching.dtype
-
-
-def network_of(
-    federation: Federation, module: nn.Module, train: Train, dtype: torch.dtype, device: torch.device
-) -> Network:
-    """Return the network of a module on the samples of a federation; refuses a module that does not fit."""
-    x = federation.x[0]
-    sample = x.to(device, dtype if x.is_floating_point() else x.dtype)
-    return Network(module, sample, train.batch, dtype, federation.classes)
-
-
-def task_of(federation: Federation, network: Network, rounds: int, seed: int) -> Task:
-    """Return what the server knows of the problem."""
-    validation = None
-    if federation.server is not None:
-        like = next(iter(network.model.values()))
-        x, y = federation.x[federation.server], federation.y[federation.server]
-        x = x.to(like.device, like.dtype if x.is_floating_point() else x.dtype)
-        validation = {"x": x, "y": y.to(like.device, like.dtype if y.is_floating_point() else y.dtype)}
-    return Task(
-        federation.n,
-        federation.train.sizes,
-        rounds,
-        network.model,
-        network.loss,
-        validation,
-        network.logits,
-        federation.classes,
-        network.differentiable(federation.shape),
-        seed=seed,
-        layers=network.layers,
-    )

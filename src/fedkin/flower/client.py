@@ -28,6 +28,7 @@ def client(
     samples: Callable[[str, Context], Samples] | None = None,
     folder: Path | str | None = None,
     modules: Sequence[str] = (),
+    dp: str | None = None,
     classes: int | None = None,
     task: Task | None = None,
     test: float = 0.25,
@@ -40,10 +41,11 @@ def client(
     `make_model` makes the network; without it the server can ask for fedkin's named ones only. `load_data` returns this
     site's samples, as `sites.Arrays` takes them; it may take Flower's context. `samples` gives, for the site's name and
     Flower's context, samples of another kind in its place. `modules` are those whose parts the server may ask for.
+    `dp` is what the site demands of every run, as "noise=0.8,epsilon=8" (`sites.Site`).
 
     A site's own configuration (`flower-supernode --node-config`) says its `name`, the `folder` in which it keeps its
-    models, and further `modules`, separated by commas. Without a name it is 'site-' and its partition; without a folder
-    it has one in ~/.fedkin/sites.
+    models, further `modules`, separated by commas, and its own `dp`. Without a name it is 'site-' and its partition;
+    without a folder it has one in ~/.fedkin/sites.
     """
     require((load_data is None) != (samples is None), "A site has either load_data or samples; give one of them.")
     require(make_model is None or callable(make_model), "make_model is a function that returns a torch module.")
@@ -58,8 +60,9 @@ def client(
             mine = Arrays(name, lambda: loaded(load_data, context), classes, task, test, validation, seed)
         parent = Path.home() / ".fedkin" / "sites" if folder is None else Path(folder)
         place = Path(str(config["folder"])) if "folder" in config else parent / name
+        least = str(config["dp"]) if "dp" in config else dp
         more = [word.strip() for word in str(config.get("modules", "")).split(",") if word.strip()]
-        return Site(name, place, mine, model=make_model, modules=[*modules, *more])
+        return Site(name, place, mine, model=make_model, modules=[*modules, *more], dp=least)
 
     def answered(message: Message, context: Context) -> Message:
         torch.set_num_threads(threads)

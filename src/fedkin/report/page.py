@@ -26,6 +26,7 @@ from fedkin.report.sections.definitions import definitions
 from fedkin.report.sections.gains import gains
 from fedkin.report.sections.header import header
 from fedkin.report.sections.opinions import opinions
+from fedkin.report.sections.privacy import privacy
 from fedkin.report.sections.settings import settings
 from fedkin.report.sections.sites import sites
 from fedkin.report.sections.targets import targets
@@ -42,6 +43,7 @@ SECTIONS = (
     accuracies,
     all_metrics,
     costs,
+    privacy,
     targets,
     curves,
     training,

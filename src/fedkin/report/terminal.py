@@ -15,6 +15,7 @@ from fedkin.metrics import METRICS, Metric
 from fedkin.report import targets_table as targets
 from fedkin.report.formats import gain_with_ends, in_percent, in_points, measure, repeated, titled
 from fedkin.report.words import judged_otherwise, offered
+from fedkin.runs.spent import sentence as spent
 from fedkin.runs.statistics import APART, AVERAGES, STATISTICS, averaged_rounds, deciding, of_metric
 from fedkin.runs.verdict import LOCAL, is_local, led, mixed, unequal_participation
 
@@ -53,7 +54,7 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
         f"{papers}{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a "
         "seed"
     )
-    table.caption += "".join(f"\n{line}" for line in [*of_whom(summary), *other_numbers(summary)])
+    table.caption += "".join(f"\n{line}" for line in [*of_whom(summary), *spent(summary), *other_numbers(summary)])
     return table
 
 
@@ -164,7 +165,7 @@ def notes(summary: dict[str, Any]) -> list[str]:
         *unequal_participation(against),
         *mixed(against),
     ]
-    said += [f"{name}: {line}" for name, method in methods.items() for line in other_numbers(method)]
+    said += [f"{name}: {line}" for name, method in methods.items() for line in [*spent(method), *other_numbers(method)]]
     return [text for text in said if text]
 
 

@@ -19,6 +19,7 @@ from fedkin.imports import check_trusted
 from fedkin.methods import named
 from fedkin.metrics import named as named_metric
 from fedkin.parts import Method
+from fedkin.privacy import Privacy, protected, read
 from fedkin.runs import memory, part_json
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -49,7 +50,9 @@ class Experiment:
     pass over all training samples. `score` names the kinds of accuracy that are computed, of "post", "global", "recv"
     and "test"; None means all that there are. `metric` names the one that decides whether a client is better off
     (`metrics.METRICS`); by default accuracy or, where the targets are numbers, R2. All metrics are recorded in any
-    case. With `class_weights="balanced"` all classes of a client count the same in its training.
+    case. With `class_weights="balanced"` all classes of a client count the same in its training. With `dp`, as
+    "clip=1.0,noise=0.8", updates are clipped and noised before they leave a client (docs/privacy.md), and the method is
+    changed so that nothing else leaves it.
 
     JSON and resuming go by this list of fields. An option of the command line that is named as a field sets it.
     """
@@ -74,6 +77,7 @@ class Experiment:
     metric: str | None = free(None)
     class_weights: str | None = None
     score_clients: int | None = None
+    dp: str | None = None
 
     def __post_init__(self) -> None:
         require(isinstance(self.method, Method), "An experiment's method is a Method, as fk.methods.fedavg() gives.")
@@ -105,6 +109,10 @@ class Experiment:
             named_metric(str(self.metric))
         weights = self.class_weights in (None, "balanced")
         require(weights, f"class_weights is 'balanced' or nothing, not {self.class_weights!r}.")
+        if self.dp is not None:
+            privacy = read(self.dp)
+            object.__setattr__(self, "dp", str(privacy))  # so that one wish is one text, however it was written
+            object.__setattr__(self, "method", protected(self.method, privacy))
         if self.engine not in ENGINES:
             raise unknown("engine", self.engine, ENGINES)
         if self.dtype not in DTYPES:
@@ -120,6 +128,11 @@ class Experiment:
         """Whether a part or the model is named by the module that it is imported from."""
         own = any(":" in label for label in part_json.labels(self.method))
         return own or (isinstance(self.model, str) and models.is_imported(self.model))
+
+    @property
+    def privacy(self) -> Privacy | None:
+        """How updates are clipped and noised; None where they are not."""
+        return None if self.dp is None else read(self.dp)
 
     def described(self) -> dict[str, Any]:
         """Return the experiment as JSON. A federation or a module handed in is described by what can be seen of it."""

@@ -14,6 +14,7 @@ from fedkin.runs.callback import Callback, Record
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.facts import scored_words
 from fedkin.runs.run import Run
+from fedkin.runs.spent import spent
 
 
 class History(Callback):
@@ -76,6 +77,7 @@ class History(Callback):
             "metrics": {name: statistics.measured(regular, name) for name in others},
             **statistics.decided(regular, self.measured.get(metric, {}), metric, apart),
             "observed": statistics.other_numbers(self.lines),
+            **({} if (dp := experiment.privacy) is None else {"privacy": spent(dp, self.participation["replied"])}),
             "cost": statistics.cost(self.lines, self.before),
             "time": {name: round(value, 3) for name, value in self.time_now().items()},
             "rounds": reached,

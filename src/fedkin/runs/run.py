@@ -13,10 +13,12 @@ from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.errors import require, unknown
 from fedkin.messages import Kin
+from fedkin.privacy import read
 from fedkin.runs import judged, statistics
 from fedkin.runs.experiment import data_from_json
 from fedkin.runs.measures import Measures
 from fedkin.runs.profile import Profile
+from fedkin.runs.spent import EPSILONS, spent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,7 +187,7 @@ class Run(Measures):
 
         It has the client's name, its numbers of samples, its last accuracy of every kind ('post'), the other metrics of
         `post` and `global` ('post auc'), in how many rounds it was selected, replied and was left out (its update did
-        not count), and, where known, whether it is irrelevant.
+        not count), with `dp` what it has spent of its privacy, and, where known, whether it is irrelevant.
         """
         import pandas as pd
 
@@ -198,7 +200,9 @@ class Run(Measures):
             for kind, values in kinds.items()
             if metric != "accuracy" and kind in ("post", "global")
         }
-        return pd.DataFrame(table | self.accuracies | others | self.participation | truth)
+        dp = self.experiment.get("dp")
+        cost = {} if dp is None else {name: spent(read(dp), self.participation["replied"])[name] for name in EPSILONS}
+        return pd.DataFrame(table | self.accuracies | others | self.participation | cost | truth)
 
     def rounds(self) -> pd.DataFrame:
         """Return a table with a row for each round that was played. The column 'accuracy.post.macro' is what a line of

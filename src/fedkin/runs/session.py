@@ -38,6 +38,7 @@ from fedkin.runs.recorder import Recorder, in_order, line, pictured
 from fedkin.runs.resume import as_begun, check, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Build, Setup, engine_of, set_up
+from fedkin.runs.spent import of_round
 from fedkin.survey import survey, survey_message
 
 CHECKPOINT_SECONDS = 20.0
@@ -272,6 +273,8 @@ class Session:
             parts = {name: getattr(self.method, name).log(getattr(state, name)) for name in SLOTS}
             if log.sent is not None and log.sent.kin is not None:
                 parts["collaborate"] = parts["collaborate"] | log.sent.kin.log()
+        replied = log.selected[log.has_replied].numpy()
+        parts |= of_round(self.experiment.privacy, self.history.participation["replied"], replied)
         parts |= diagnostics.filter_quality(self.method, self.engine, state, log)
         if scored:
             parts |= diagnostics.relevant_loss(self.method, self.task, self.engine, state, self.sample)

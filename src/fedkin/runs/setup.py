@@ -18,9 +18,10 @@ from fedkin.engines import ENGINES, Engine
 from fedkin.engines.cluster.connection import check_cluster, kept
 from fedkin.engines.cluster.division import check_actors
 from fedkin.engines.network import Network
-from fedkin.engines.simulation import network_of, task_of
+from fedkin.engines.problem import network_of, task_of
 from fedkin.errors import require
 from fedkin.messages import Task
+from fedkin.privacy import Guard, accountant
 from fedkin.runs import files, memory
 from fedkin.runs.experiment import DTYPES, Experiment
 
@@ -47,6 +48,8 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     """Check that an experiment fits its data, and choose what it leaves open. No client is built."""
     method = experiment.method
     check_task(experiment, federation)
+    if experiment.privacy is not None:
+        accountant.check_installed()
     if experiment.engine == "ray":
         check_cluster(experiment.ray_address)
         check_actors(experiment.actors, federation.n)
@@ -108,6 +111,7 @@ def built(
         scratch=scratch,
         balanced=experiment.class_weights == "balanced",
         cores=setup.threads,
+        guard=None if experiment.privacy is None else Guard(experiment.privacy, str(experiment.seed).encode()),
         **ray if experiment.engine == "ray" else {},
     )
 

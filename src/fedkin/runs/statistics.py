@@ -10,6 +10,7 @@ import numpy as np
 
 from fedkin.errors import BadInput
 from fedkin.metrics import METRICS
+from fedkin.runs import spent
 
 AVERAGES = ("macro", "micro")  # over the relevant clients, where it is known who is irrelevant
 APART = "_irrelevant"  # what is added to the name of an average over the irrelevant clients; "_all": over all clients
@@ -164,6 +165,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "method": summaries[0]["method"],
         **({"scored": summaries[0]["scored"]} if "scored" in summaries[0] else {}),
+        **spent.merged(summaries),
         "metric": summaries[0].get("metric", "accuracy"),
         "accuracy": over(np.mean),
         "spread": over(std) if several else {},

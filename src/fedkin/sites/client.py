@@ -13,12 +13,13 @@ from fedkin.core import tree
 from fedkin.core.tree import Message, Model
 from fedkin.engines.batching import Pool
 from fedkin.engines.engine import Score, Split
-from fedkin.engines.simulation import network_of
+from fedkin.engines.problem import network_of
 from fedkin.engines.stacked import Stacked
 from fedkin.errors import require
 from fedkin.messages import Sent
 from fedkin.runs import files
 from fedkin.sites import allowed
+from fedkin.sites.guard import Book, SiteGuard, asked
 from fedkin.sites.letters import check_like
 from fedkin.sites.samples import Samples
 from fedkin.sites.versions import Versions
@@ -30,7 +31,7 @@ class Client:
     """The client of a site in a run, as long as it takes to answer one request.
 
     `run` has the facts of the run: the train part, the model, the seed, and this site's number among all sites, by
-    which its batches are drawn. `kept` has its private slots.
+    which its batches are drawn. `kept` has its private slots, `book` what it has released.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class Client:
         samples: Samples,
         model: Callable[[], nn.Module] | None,
         modules: Collection[str],
+        book: Book,
     ):
         self.run, self.kept = run, kept
+        self.privacy = asked(run.get("dp"), book.demand)
         self.part = allowed.train_part(run.get("train"), modules)
         number, seed = (allowed.whole(run.get(name), f"The {name} of a site's work") for name in ("number", "seed"))
         dtype, self.own = allowed.dtype(run.get("dtype")), bool(run.get("own"))
@@ -50,6 +53,8 @@ class Client:
         made = run.get("model"), model, federation.shape, federation.classes, federation.vocabulary
         self.network = network_of(federation, allowed.network_module(*made), self.part, dtype, torch.device("cpu"))
         options: dict[str, Any] = {"chunk": 1, "dtype": dtype, "balanced": bool(run.get("balanced"))}
+        if self.privacy is not None:
+            options["guard"] = SiteGuard(self.privacy, book.secret(), allowed.run_name(run.get("id")), book)
         self.engine = Stacked(federation, self.network, self.part, seed, own=self.own, **options)
         self.slots = tuple(self.part.slots(self.network.model, self.own))
 
@@ -64,6 +69,7 @@ class Client:
         """
         held = allowed.whole(asked["held"], "A round")
         found: dict[str, Any] = {"held": held}
+        self.check_private(asked)
         if self.slots:
             self.go_on(held, asked.get("initial"))
         if asked.get("pool"):
@@ -82,6 +88,16 @@ class Client:
         if asked.get("safe") is not None:
             self.kept.forget(allowed.whole(asked["safe"], "A round"))
         return found
+
+    def check_private(self, asked: dict[str, Any]) -> None:
+        """Refuse what would leave the site as it is in a run whose updates are noised."""
+        if self.privacy is None:
+            return
+        for word, what in (("prepare", "averages of its samples"), ("show", "the model that it holds")):
+            require(not asked.get(word), f"In a run with --dp this site does not send {what}.")
+        reports = [(asked.get(word) or {}).get("reports") for word in ("survey", "train")]
+        quiet = self.privacy.losses or not any(reports)
+        require(quiet, "In a run with --dp this site tells its losses only with losses=true.")
 
     def go_on(self, held: int, initial: Model | None) -> None:
         """Take up the private slots as they were after a round; before round 1 those of the first model."""
@@ -128,10 +144,15 @@ class Client:
     # what it is scored by
 
     def scores(self, look: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """Score one model of this client by splits; one that is to be stored is written to the site's folder."""
+        """Score one model of this client by splits; one that is to be stored is written to the site's folder.
+
+        In a run with --dp that does not allow losses, the scores stay here.
+        """
         model = self.looked_at(look)
         if look["stored"]:
             self.store(model, look["round"])
+        if self.privacy is not None and not self.privacy.losses:
+            return {}
         part = None if look["of"] == "held" else self.part
         splits = [split for split in get_args(Split) if split in look["splits"] and split in self.engine.splits]
         return {split: as_json(self.engine.score(model, ME, split, part)) for split in splits}

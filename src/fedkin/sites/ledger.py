@@ -27,7 +27,8 @@ class Ledger:
 
     `version` says for each site after which round it holds the private slots that count; whatever a site did that never
     arrived here, it goes on from there. `model` is the first model. `network` is how sites know the network: one of
-    fedkin's names, or 'given'. `warn` gets what the people at the server should read.
+    fedkin's names, or 'given'. `dp` is how sites noise their uploads. `warn` gets what the people at the server
+    should read.
     """
 
     def __init__(
@@ -44,12 +45,13 @@ class Ledger:
         dtype: str = "float32",
         balanced: bool = False,
         largest: float | None = None,
+        dp: str | None = None,
         warn: Callable[[str], None] = print,
     ):
         self.names, self.sizes, self.part, self.model, self.own = tuple(names), sizes, train, model, own
         self.largest, self.warn, self.run = largest, warn, uuid4().hex
         self.facts = {"train": to_json(train), "model": network, "seed": seed, "dtype": dtype, "own": own}
-        self.facts |= {"balanced": balanced, "agreed": agreed}
+        self.facts |= {"balanced": balanced, "agreed": agreed} | ({} if dp is None else {"dp": dp})
         self.slots = train.slots(model, own)  # what a site keeps to itself, as it begins
         self.version = [0] * len(self.names)
         self.saved: list[list[int]] = []  # the versions of the last checkpoints

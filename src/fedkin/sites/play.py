@@ -47,6 +47,7 @@ def run(
             network=asked.model if isinstance(asked.model, str) else GIVEN,
             dtype=asked.dtype,
             balanced=asked.class_weights == "balanced",
+            dp=asked.dp,
         )
 
     return session.run(

@@ -55,10 +55,11 @@ class Remote:
         network: str,
         dtype: str = "float32",
         balanced: bool = False,
+        dp: str | None = None,
     ):
         self.sites, self.part, self.talk, self.federation = sites, train, Talk(sites), sites.federation()
         run: dict[str, Any] = {"own": own, "network": network, "dtype": dtype, "balanced": balanced}
-        run |= {"largest": sites.largest, "warn": sites.warn}
+        run |= {"dp": dp, "largest": sites.largest, "warn": sites.warn}
         self.ledger = Ledger(sites.names, self.federation.train.sizes, sites.agreed, train, model, seed, **run)
         self.splits: tuple[Split, ...] = ("train", "test")
         self.splits += ("validation",) if self.federation.validation is not None else ()

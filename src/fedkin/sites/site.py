@@ -14,6 +14,7 @@ from fedkin.runs import files
 from fedkin.runs.facts import versions
 from fedkin.sites import allowed
 from fedkin.sites.client import Client
+from fedkin.sites.guard import Book, demanded
 from fedkin.sites.letters import Answer, Request
 from fedkin.sites.samples import Samples, Unreadable
 from fedkin.sites.versions import Versions
@@ -23,7 +24,8 @@ class Site:
     """One client. It may be made anew for every request: all it must remember lies in its folder.
 
     `model` makes the network that a server may ask for as 'given'; `modules` are those whose parts it may ask for,
-    besides fedkin's own. `warn` gets what the people at the site should read.
+    besides fedkin's own. With `dp`, as "noise=0.8,epsilon=8", it refuses runs with less noise, and more releases than
+    cost it that epsilon in all runs together (`guard.Demand`). `warn` gets what the people at the site should read.
     """
 
     def __init__(
@@ -34,11 +36,13 @@ class Site:
         *,
         model: Callable[[], nn.Module] | None = None,
         modules: Sequence[str] = (),
+        dp: str | None = None,
         warn: Callable[[str], None] = print,
     ):
         require(name, "A site has a name; say it in the site's own configuration.")
         self.name, self.folder, self.samples = name, Path(folder), samples
         self.model, self.modules, self.warn = model, tuple(modules), warn
+        self.book = Book(self.folder, None if dp is None else demanded(dp))
 
     def answer(self, request: Request) -> Answer:
         """Do what is asked, or refuse it in a sentence that both sides read."""
@@ -93,7 +97,7 @@ class Site:
         """Score models, then train for a round, each as far as it is asked for."""
         require(isinstance(asked.get("run"), dict), "A request to work says of which run it is.")
         kept = self.versions(asked["run"].get("id"))
-        client = Client(asked["run"], kept, self.samples, self.model, self.modules)
+        client = Client(asked["run"], kept, self.samples, self.model, self.modules, self.book)
         try:
             with files.alone(self.folder):
                 return client.work(asked)

@@ -26,10 +26,11 @@ from fedkin.engines.cluster.division import check_actors, divided, shares
 from fedkin.engines.cluster.reply import Apart, Part
 from fedkin.engines.engine import Score, Split
 from fedkin.engines.network import Network
-from fedkin.engines.simulation import network_of
+from fedkin.engines.problem import network_of
 from fedkin.engines.stacked import Stacked
 from fedkin.messages import Message, Model, Reply, Sent, Tell
 from fedkin.parts import Train
+from fedkin.privacy import Guard
 
 Ours = Callable[[int, Tensor], tuple[Any, ...]]  # (actor, positions of its clients) -> what it is given
 
@@ -60,6 +61,7 @@ class Ray:
         scratch: Path | None = None,
         balanced: bool = False,
         cores: int = 1,
+        guard: Guard | None = None,
         actors: int | None = None,
         address: str | None = None,
         warn: Callable[[str], None] = print,
@@ -69,6 +71,7 @@ class Ray:
         if not isinstance(module, Network):
             module = network_of(federation, module, train, dtype, torch.device(device))
         options: dict[str, Any] = {"seed": seed, "own": own, "dtype": dtype, "device": device, "balanced": balanced}
+        options |= {"guard": guard}
         self.here = Stacked(federation, module, train, chunk=chunk, **options)
         self.federation, self.network, self.batching = federation, module, self.here.batching
         self.chunk, self.device, self.scratch = self.here.chunk, self.here.device, scratch
