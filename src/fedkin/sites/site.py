@@ -71,6 +71,7 @@ class Site:
         """Return the random bytes that this site made when it was first asked."""
         path = self.folder / "secret"
         if not path.exists():
+            files.make_folder(path.parent)
             files.write(path, secrets.token_bytes(16))
             path.chmod(0o600)
         return path.read_bytes()
