@@ -22,6 +22,7 @@ from fedkin import round as rounds
 from fedkin.core import tree
 from fedkin.engines import Ray
 from fedkin.engines.cluster.division import divided, shares
+from fedkin.engines.cluster.tensors import as_array, as_tensor
 from fedkin.engines.cluster.worker import Worker
 from fedkin.engines.convolution import WAYS
 from fedkin.engines.simulation import network_of
@@ -128,6 +129,26 @@ def test_an_actor_killed_between_rounds_has_the_pool_again(ray_here: Any, federa
     torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
+def test_an_actor_killed_after_rounds_of_some_clients_has_them_all_as_they_were(
+    ray_here: Any, federate: Any, start: Any
+) -> None:
+    method = composed(TwoStreams(eta=0.1, steps=2, batch=4), select=Uniform(count=2))
+    found = []
+    for killed in (None, 2, 7):  # 7: after one of them was written down as a whole
+        engine, task, state = start(Ray, method, federate(SIZES), network(), actors=2, chunk=2, warn=lambda said: None)
+        for round in range(9):
+            state, _ = rounds.play(method, task, engine, state)
+            kept = [member.changed <= 2 * len(member.ids) for member in engine.actors.members]
+            assert all(kept), "what is kept for a new start does not grow for ever"
+            if round == killed:
+                for member in engine.actors.members:
+                    os.kill(member.pid, signal.SIGKILL)
+        found.append(tree.flat({"server": state.collaborate, "clients": engine.private()}))
+        engine.close()
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+    torch.testing.assert_close(found[2], found[0], rtol=0, atol=0)
+
+
 def test_an_actor_short_of_memory_trains_half_as_many_clients_at_once(
     ray_here: Any, federate: Any, start: Any, tmp_path: Path
 ) -> None:
@@ -193,6 +214,11 @@ def test_an_actor_convolves_as_the_run_that_began_it(ray_here: Any, federate: An
         assert worker.engine.network.fused is not None
         assert worker.engine.network.fused.way == way
         worker.close()
+
+
+def test_a_tensor_travels_as_it_is() -> None:
+    for value in (torch.tensor(3.5), torch.arange(6).reshape(2, 3).T, torch.zeros(0, 4), torch.tensor([True])):
+        torch.testing.assert_close(as_tensor(as_array(value)), value, rtol=0, atol=0)
 
 
 # who has which clients

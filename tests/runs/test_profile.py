@@ -124,6 +124,16 @@ def test_the_table_adds_up() -> None:
     assert len(lines) == len(ROWS) + 2
 
 
+def test_the_start_of_actors_has_a_row_of_its_own() -> None:
+    seconds = dict.fromkeys(ROWS, 0.0) | {"start-up: network": 3.0, "training steps": 2.0}
+    found = Profile(seconds, 10).by_actors(2.5)
+    assert found.total == 5.0
+    assert [found.seconds[f"start-up: {row}"] for row in ("network", "actors")] == [0.5, 2.5]
+    assert list(found.seconds) == [*ROWS[:2], "start-up: actors", *(row for row in ROWS[2:] if row != "batches")]
+    said = [line.split() for line in str(found).splitlines() if "actors" in line]
+    assert said == [["start-up:", "actors", "2.500", "50.0", "%"]], "it is no time of a round"
+
+
 def test_seconds_of_threads_side_by_side_count_once() -> None:
     class Slow:
         def planned(self) -> None:
