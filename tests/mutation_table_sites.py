@@ -38,7 +38,12 @@ SITES = [
         "self.expected = None",
         f"{FAULTS} -k one_exchange",
     ),
-    Mutation("versions-gone-too-early", "CHECKPOINTS = 3", "CHECKPOINTS = 1", f"{GOING_ON} -k damaged"),
+    Mutation(
+        "versions-gone-too-early",
+        "[*self.saved, list(self.version)][-MOST:]",
+        "[list(self.version)] * MOST",
+        f"{GOING_ON} -k damaged",
+    ),
     Mutation("versions-for-ever", 'found["safe"] = self.saved[0][number]', "pass", f"{GOING_ON} -k no_more"),
     Mutation("anybody-goes-on", 'same = bytes(proof).hex() == one["proof"]', "same = True", f"{GOING_ON} -k place"),
     Mutation("lost-folder-unsaid", "kept.check(held)", "pass", f"{GOING_ON} -k lost"),

@@ -107,7 +107,7 @@ def score_received(
 ) -> dict[str, Score]:
     """Score what every client, or each of a sample, holds just before it trains (`recv`)."""
     if isinstance(engine, Far):
-        return looked(method, task, engine, look_at_received(method, engine, sent), sample)
+        return looked(task, engine, look_at_received(method, engine, sent), sample)
     parts: dict[str, list[Score]] = {}
     for ids in blocks(task, sample):
         held = received_models(method, task, engine, sent, ids)
@@ -130,7 +130,7 @@ def score_models(
     these clients are scored.
     """
     if isinstance(engine, Far):
-        return looked(method, task, engine, looks_at_models(method, task, engine, state, kinds), sample)
+        return looked(task, engine, looks_at_models(method, task, engine, state, kinds), sample)
     found: dict[str, Score] = {}
     common, splits = method.collaborate.model(state.collaborate), splits_scored(engine)
     parts: dict[str, list[Score]] = {}
@@ -255,12 +255,10 @@ def looks_at_models(
     return found
 
 
-def looked(
-    method: Method, task: Task, engine: Far, looks: Mapping[str, Look], sample: Tensor | None
-) -> dict[str, Score]:
+def looked(task: Task, engine: Far, looks: Mapping[str, Look], sample: Tensor | None) -> dict[str, Score]:
     """Let clients score these models, and return the scores by kind, of all clients."""
     ids = torch.arange(task.n) if sample is None else sample
-    found = engine.looked(method.train, looks, ids)
+    found = engine.looked(looks, ids)
     names = {split: suffix for suffix, split in SCORED.items()}
     return {
         kind + names[split]: joined([score], task.n, sample)
@@ -269,10 +267,9 @@ def looked(
     }
 
 
-def ahead(method: Method, task: Task, engine: Engine, state: State, received: bool, sample: Tensor | None) -> None:
+def ahead(method: Method, task: Task, engine: Engine, state: State, received: bool) -> None:
     """Tell an engine whose clients are far away which training comes next, so that it asks for scores and for training
     in one message. `received`: in that round it is scored what clients hold before they train."""
     if isinstance(engine, Far) and state.round < task.rounds:
         order = opened(method, task, engine.current, state, Log(state.round + 1)).order
-        looks = look_at_received(method, engine, order.sent) if received else {}
-        engine.expect(order, looks, torch.arange(task.n) if sample is None else sample)
+        engine.expect(order, look_at_received(method, engine, order.sent) if received else {})

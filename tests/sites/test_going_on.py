@@ -133,7 +133,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_so_do_the_sites(p
     method, other = METHODS["ditto"], party.twin(tmp_path / "other sites")
     sites.run(other.met(), experiment(method, rounds=8), tmp_path / "whole")
     with pytest.raises(Killed):
-        sites.run(party.met(), experiment(method, rounds=8), tmp_path / "run", callbacks=[Dies(6, True)])
+        sites.run(party.met(), experiment(method, rounds=8), tmp_path / "run", callbacks=[Dies(7, False)])
     newest = max((tmp_path / "run" / "checkpoints").glob("*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:-8])
     sites.run(party.met(), experiment(method, rounds=8), tmp_path / "run", resume=True)

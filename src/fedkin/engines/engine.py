@@ -183,12 +183,12 @@ class Engine(Protocol):
 class Far(Protocol):
     """An engine whose clients are far away, so that it asks them for several things in one message."""
 
-    def expect(self, order: Order, looks: Mapping[str, Look], ids: Tensor) -> None:
-        """Ask for this training, which comes next, together with what is asked for now. `looks` are of the same round,
-        and are scored at these clients before they train."""
+    def expect(self, order: Order, looks: Mapping[str, Look]) -> None:
+        """Ask for this training, which comes next, together with what is looked at now. `looks` are of the round of
+        this training too: what clients hold before they train."""
         ...
 
-    def looked(self, part: Train, looks: Mapping[str, Look], ids: Tensor) -> dict[str, dict[Split, Score]]:
+    def looked(self, looks: Mapping[str, Look], ids: Tensor) -> dict[str, dict[Split, Score]]:
         """Let these clients score models that stay where they are: by the name of the look, and by split.
 
         A client that does not answer is as one without samples.

@@ -233,7 +233,7 @@ class Session:
     def ahead(self, state: State) -> None:
         """Tell an engine whose clients are far away what comes after this state."""
         received = "recv" in self.kinds and self.scores(state.round + 1)
-        ahead(self.method, self.task, self.engine, state, received, self.sample)
+        ahead(self.method, self.task, self.engine, state, received)
 
     def played(self, state: State, log: Log) -> bool:
         scores = None

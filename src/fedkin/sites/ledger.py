@@ -15,11 +15,10 @@ from fedkin.engines.engine import Look, Order
 from fedkin.errors import BadInput, require
 from fedkin.messages import Message, Model, Reply, Sent
 from fedkin.parts import Train
+from fedkin.runs.checkpoint import MOST
 from fedkin.runs.part_json import to_json
 from fedkin.sites.letters import check_like
 from fedkin.sites.uploads import fitting, like
-
-CHECKPOINTS = 3  # of which a site keeps what it held then: the two in the folder, and the one that is being written
 
 
 class Ledger:
@@ -54,7 +53,7 @@ class Ledger:
         self.facts |= {"balanced": balanced, "agreed": agreed} | ({} if dp is None else {"dp": dp})
         self.slots = train.slots(model, own)  # what a site keeps to itself, as it begins
         self.version = [0] * len(self.names)
-        self.saved: list[list[int]] = []  # the versions of the last checkpoints
+        self.saved: list[list[int]] = []  # the versions of the checkpoints that a run keeps
         self.shows: str | None = None  # the slot that sites are asked to show, since somebody wanted to see it
         self.known: dict[int, tuple[int, Model]] = {}  # by site: what it showed, and after which round
         self.pool: Pool | None = None
@@ -69,7 +68,7 @@ class Ledger:
             found["initial"] = self.model
         if self.pool is not None:
             found["pool"] = {"rows": self.pool.message, "ends": torch.as_tensor(self.pool.ends)}
-        if len(self.saved) == CHECKPOINTS:
+        if len(self.saved) == MOST:
             found["safe"] = self.saved[0][number]
         return found
 
@@ -147,8 +146,8 @@ class Ledger:
         return tree.stacked([self.known[i][1] if self.version[i] else first for i in ids.tolist()])
 
     def saving(self) -> Message:
-        """Return which version each site holds, for a checkpoint. Sites keep those of the last checkpoints."""
-        self.saved = [*self.saved, list(self.version)][-CHECKPOINTS:]
+        """Return which version each site holds, for a checkpoint. Sites keep those of the checkpoints that a run keeps."""
+        self.saved = [*self.saved, list(self.version)][-MOST:]
         run = torch.tensor(list(bytes.fromhex(self.run)), dtype=torch.uint8)
         return {"sites": {"version": torch.tensor(self.version), "run": run}}
 

@@ -57,7 +57,7 @@ class Remote:
         balanced: bool = False,
         dp: str | None = None,
     ):
-        self.sites, self.part, self.talk, self.federation = sites, train, Talk(sites), sites.federation()
+        self.sites, self.talk, self.federation = sites, Talk(sites), sites.federation()
         run: dict[str, Any] = {"own": own, "network": network, "dtype": dtype, "balanced": balanced}
         run |= {"dp": dp, "largest": sites.largest, "warn": sites.warn}
         self.ledger = Ledger(sites.names, self.federation.train.sizes, sites.agreed, train, model, seed, **run)
@@ -69,11 +69,11 @@ class Remote:
 
     # several things in one message
 
-    def expect(self, order: Order, looks: Mapping[str, Look], ids: Tensor) -> None:
+    def expect(self, order: Order, looks: Mapping[str, Look]) -> None:
         if self.ahead is None or self.ahead.order.round != order.round:
             self.expected = order, looks
 
-    def looked(self, part: Train, looks: Mapping[str, Look], ids: Tensor) -> dict[str, dict[Split, Score]]:
+    def looked(self, looks: Mapping[str, Look], ids: Tensor) -> dict[str, dict[Split, Score]]:
         if self.ahead is not None and set(looks) <= set(self.ahead.scores):
             return {name: self.ahead.scores[name] for name in looks}
         order, soon = self.expected or (None, NO_LOOKS)
@@ -134,12 +134,12 @@ class Remote:
     def score(self, models: Model, ids: Tensor, split: Split, part: Train | None = None) -> Score:
         require(part is None or not part.predicts_itself, "Sites score their personal models themselves.")
         look = Look("held", Sent(ids, own={"model": models}), (split,))
-        return self.looked(self.part, {"asked": look}, ids)["asked"][split]
+        return self.looked({"asked": look}, ids)["asked"][split]
 
     def score_one(self, model: Model, split: Split) -> Score:
         everyone = torch.arange(len(self.sites.names))
         look = Look("held", Sent(everyone, {"model": model}), (split,))
-        return self.looked(self.part, {"asked": look}, everyone)["asked"][split]
+        return self.looked({"asked": look}, everyone)["asked"][split]
 
     # what stays at the sites
 

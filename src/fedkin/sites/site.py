@@ -62,18 +62,17 @@ class Site:
 
         `proof` is a secret that no other site knows, so that none can speak in this one's name.
         """
-        with files.alone(self.folder):
-            secret = self.secret()
+        secret = self.secret()
         told = {"name": self.name, "proof": secret.hex(), "fedkin": versions()["fedkin"]}
         return told | {"data": self.samples.told() | {"digest": self.samples.digest(secret)}}
 
     def secret(self) -> bytes:
         """Return the random bytes that this site made when it was first asked."""
         path = self.folder / "secret"
-        if not path.exists():
-            files.make_folder(path.parent)
-            files.write(path, secrets.token_bytes(16))
-            path.chmod(0o600)
+        with files.alone(self.folder):
+            if not path.exists():
+                files.write(path, secrets.token_bytes(16))
+                path.chmod(0o600)
         return path.read_bytes()
 
     def refused(self, asked: dict[str, Any]) -> dict[str, Any]:
