@@ -12,6 +12,7 @@ from rich.console import Console
 from fedkin.command import (  # noqa: F401  each enters its commands
     choices,
     export,
+    federation,
     join,
     page,
     play,

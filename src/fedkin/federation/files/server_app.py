@@ -1,0 +1,34 @@
+"""The server's app: it plays what pyproject.toml asks for on the sites, one method after another."""
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+import fedkin as fk
+from fedkin import flower
+from fedkin.federation.texts import methods_of, words_of
+
+app = ServerApp()
+
+
+@app.main()  # type: ignore[untyped-decorator]  # flwr has no types where it is not installed
+def main(grid: Grid, context: Context) -> None:
+    """Play each method, and keep its run in the folder that `fedkin federation run` names."""
+    config = context.run_config
+    for method in methods_of(config["method"], config["set"]):
+        experiment = fk.Experiment(
+            method,
+            model=str(config["model"]),
+            rounds=int(config["rounds"]),
+            seed=int(config["seed"]),
+            evaluate_every=1,
+        )
+        folder = f"{config['folder']}/{method.name}/seed-{experiment.seed}"
+        flower.run(
+            grid,
+            experiment,
+            folder,
+            sites=words_of(config["sites"]),
+            resume=bool(config["resume"]),
+            timeout=float(config["timeout"]),
+            patience=float(config["patience"]),
+        )
