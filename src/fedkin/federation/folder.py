@@ -135,11 +135,12 @@ def write(
     address: Address,
     target: str = "",
     data: str = "",
+    settings: str = "",
 ) -> Folder:
     """Write the folder of a federation with these sites, ready to be used."""
     check_names(names)
     require(rounds > 0, f"A run has at least one round, not {rounds}.")
-    methods_of(method)
+    methods_of(method, settings)
     if model.partition(":")[0] not in models.MODELS:
         raise unknown("model", model, models.MODELS)
     require(not path.exists(), f"{path} is there already; choose a folder that is not, so that no key is lost.")
@@ -148,7 +149,7 @@ def write(
         place.mkdir(parents=True)
     for private in (folder.server, folder.state, *map(folder.site, names)):
         private.chmod(0o700)
-    facts = {"method": method, "model": model, "sites": ",".join(names)}
+    facts = {"method": method, "model": model, "sites": ",".join(names), "settings": settings}
     filled = {name: quoted(value) for name, value in facts.items()} | {"rounds": str(rounds)}
     (folder.app / "pyproject.toml").write_text(template("app.toml").format(**filled))
     for name in ("server_app.py", "client_app.py"):
