@@ -16,7 +16,7 @@ A column that the user names as a feature is never left out as an id.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -35,6 +35,7 @@ ID = re.compile(
     r"(^|[\W_])(id|ids|nr|no|num|number|key|uuid|guid|index|idx|mrn|pid)($|[\W_])|[a-z]I[Dd]$|^unnamed", re.I
 )
 
+EMPTY, CONSTANT = "left out, no values", "left out, constant"
 COMMAS = "look like numbers with decimal commas, which are to be written with points"
 
 Kind = Literal["number", "date", "category", "left out"]
@@ -62,30 +63,39 @@ def decided(column: pd.Series, site: np.ndarray, asked: bool) -> Column:
 
     `asked` says that the user named the column as a feature.
     """
+    found = kind_of(column)
+    if found.kind == "number":
+        return _checked_number(found, found.read(column), site, asked)
+    if found.kind == "date":
+        return _checked_date(found, found.read(column))
+    return _checked_category(found, found.read(column)) if found.kind == "category" else found
+
+
+def kind_of(column: pd.Series) -> Column:
+    """What the values of this column are, also where the column will be left out; 'left out' without any value."""
     import pandas as pd
 
     name = str(column.name)
     if pd.api.types.is_datetime64_any_dtype(column):
-        return _checked_date(name, "ISO8601", dates(column))
+        return Column(name, "date", "date", format="ISO8601")
     if pd.api.types.is_numeric_dtype(column):
         words = "true or false, as 1 and 0" if pd.api.types.is_bool_dtype(column) else "number"
-        return _checked_number(Column(name, "number", words), numbers(column), site, asked)
+        return Column(name, "number", words)
     known = texts(column)
     present = np.array([text is not None for text in known], dtype=bool)
     if not present.any():
-        return Column(name, "left out", "left out, no values")
-    if len(set(known)) == 1:
-        return Column(name, "left out", "left out, constant")
+        return Column(name, "left out", EMPTY)
     if isinstance(column.dtype, pd.CategoricalDtype):  # a number may be the code of a category
-        return _checked_category(name, known)
-    value = numbers(column)
-    read = ~np.isnan(value)
+        return Column(name, "category", "categories")
+    read = ~np.isnan(numbers(column))
     meant = present & (read | ~np.array([text is not None and text.lower() in WORDS for text in known], dtype=bool))
     if meant.any() and read[meant].mean() >= MOST:
-        return _checked_number(_number_as_text(name, known[meant], read[meant]), value, site, asked)
+        return _number_as_text(name, known[meant], read[meant])
     if (format := date_format(known, MOST)) is not None:
-        return _checked_date(name, format, dates(column, format))
-    return _checked_category(name, known)
+        order = {"%d": "day", "%m": "month", "%b": "month", "%Y": "year", "%y": "year"}
+        parts = [order[part] for part in re.findall(r"%[dmbYy]", format)]
+        return Column(name, "date", f"date ({', '.join(parts)})" if parts else "date", format=format)
+    return Column(name, "category", "categories")
 
 
 def _number_as_text(name: str, present: np.ndarray, read: np.ndarray) -> Column:
@@ -99,9 +109,9 @@ def _number_as_text(name: str, present: np.ndarray, read: np.ndarray) -> Column:
 def _checked_number(column: Column, value: np.ndarray, site: np.ndarray, asked: bool) -> Column:
     known = ~np.isnan(value)
     if not known.any():
-        return Column(column.name, "left out", "left out, no values")
+        return Column(column.name, "left out", EMPTY)
     if known.all() and (value == value[0]).all():
-        return Column(column.name, "left out", "left out, constant")
+        return Column(column.name, "left out", CONSTANT)
     if not asked and _is_id(column.name, value[known], site[known]):
         return Column(column.name, "left out", "left out, unique")
     return column
@@ -121,28 +131,35 @@ def _is_id(name: str, value: np.ndarray, site: np.ndarray) -> bool:
     return whole or (counts[counts > 0].min() >= SITE and all(_dense(value[site == one]) for one in np.unique(site)))
 
 
+def like_an_id(value: np.ndarray) -> tuple[bool, bool]:
+    """Whether the values of one site are whole and different, and whether they are nearly consecutive as well."""
+    unique = bool((value == np.rint(value)).all()) and len(np.unique(value)) == len(value)
+    return unique, unique and len(value) >= SITE and _dense(value)
+
+
 def _dense(value: np.ndarray) -> bool:
     return bool(np.ptp(value) + 1 <= DENSE * len(value))
 
 
-def _checked_date(name: str, format: str, day: np.ndarray) -> Column:
+def _checked_date(column: Column, day: np.ndarray) -> Column:
     known = day[~np.isnan(day)]
     if not len(known):
-        return Column(name, "left out", "left out, no values")
+        return Column(column.name, "left out", EMPTY)
     if len(known) == len(day) and (known == known[0]).all():
-        return Column(name, "left out", "left out, constant")
-    order = {"%d": "day", "%m": "month", "%b": "month", "%Y": "year", "%y": "year"}
-    parts = [order[part] for part in re.findall(r"%[dmbYy]", format)]
-    return Column(name, "date", f"date ({', '.join(parts)})" if parts else "date", format=format)
+        return Column(column.name, "left out", CONSTANT)
+    return column
 
 
-def _checked_category(name: str, known: np.ndarray) -> Column:
+def _checked_category(column: Column, known: np.ndarray) -> Column:
+    if len(set(known)) == 1:
+        return Column(column.name, "left out", CONSTANT)
     present = [text for text in known if text is not None]
     different = len(set(present))
     commas = has_decimal_commas(known, MOST)
     note = COMMAS if commas else ""
     if different == len(present) and len(present) > 2:
-        return Column(name, "left out", "left out, unique", note)
+        return Column(column.name, "left out", "left out, unique", note)
     if different > FEW and different > len(present) / 2:
-        return Column(name, "left out", f"left out, text with {different:,} values in {len(present):,} rows", note)
-    return Column(name, "category", "categories", note)
+        said = f"left out, text with {different:,} values in {len(present):,} rows"
+        return Column(column.name, "left out", said, note)
+    return replace(column, note=note)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,6 +13,9 @@ from fedkin.data.read_files import read_file
 from fedkin.data.samples import Samples, Table
 from fedkin.data.values import texts
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 CLIENT, DIAGNOSIS, TARGET = "hospital", "num", "disease"
 CODES = ("cp", "restecg", "slope", "thal")  # whole numbers that stand for categories
 LABELS = ("no disease", "disease")
@@ -18,8 +23,7 @@ LABELS = ("no disease", "disease")
 
 def heart() -> Samples:
     """All 920 patients; a client is a hospital, and what is to be predicted is whether a patient has the disease."""
-    with as_file(files("fedkin.data") / "tables" / "heart.csv") as path:
-        frame = read_file(path).frame
+    frame = patients()
     diagnosis = frame[DIAGNOSIS].to_numpy()
     hospital = texts(frame[CLIENT])
     owners, owner = np.unique(hospital.astype(str), return_inverse=True)
@@ -35,3 +39,27 @@ def heart() -> Samples:
         labels=LABELS,
         table=Table(features, columns, TARGET, CLIENT),
     )
+
+
+def patients() -> pd.DataFrame:
+    """The table as it comes with fedkin."""
+    with as_file(files("fedkin.data") / "tables" / "heart.csv") as path:
+        return read_file(path).frame
+
+
+def hospital_files(folder: Path | str) -> dict[str, Path]:
+    """Write a CSV file for each hospital, as if it were that hospital's own, and return the files by its name.
+
+    Codes are written as text (cp 1, cp 2, ...), so that they are read as categories, and the disease as yes or no.
+    """
+    frame = patients()
+    for code in CODES:
+        frame[code] = [None if text is None else f"{code} {text}" for text in texts(frame[code])]
+    frame[DIAGNOSIS] = np.where(frame[DIAGNOSIS] > 0, "yes", "no")
+    frame = frame.rename(columns={DIAGNOSIS: TARGET})
+    found = {}
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, mine in frame.groupby(CLIENT, sort=True):
+        found[str(name)] = Path(folder) / f"{name}.csv"
+        mine.drop(columns=CLIENT).to_csv(found[str(name)], index=False)
+    return found

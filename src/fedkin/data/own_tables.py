@@ -40,9 +40,7 @@ def read_own(data: Data, progress: bool = False) -> Samples:
     asked = data.client or (str(column) if column is not None and name == "natural" else None)
     if path.is_file():
         return _samples([read_file(path)], data, asked or CLIENT, needs_client=name == "natural")
-    files = [file for file in path.iterdir() if file.is_file() and file.suffix.lower() in TABLES]
-    require(files, f"The folder {data.name} holds no {', '.join(TABLES)} file.")
-    read = [read_file(file) for file in sorted(files, key=lambda file: natural_key(file.name))]
+    read = [read_file(file) for file in tables_in(path)]
     if asked is None:  # then a file is a client, also if it has a column that is called client
         read = [
             File(file.name, file.frame.assign(**{OWNER: Path(file.name).stem}), file.x, file.notes) for file in read
@@ -50,9 +48,16 @@ def read_own(data: Data, progress: bool = False) -> Samples:
     return _samples(read, data, asked or CLIENT, needs_client=asked is not None)
 
 
+def tables_in(folder: Path) -> list[Path]:
+    """The files of tables in a folder, sorted as people do."""
+    files = [file for file in folder.iterdir() if file.is_file() and file.suffix.lower() in TABLES]
+    require(files, f"The folder {folder} holds no {', '.join(TABLES)} file.")
+    return sorted(files, key=lambda file: natural_key(file.name))
+
+
 def _samples(files: list[File], data: Data, client: str, needs_client: bool) -> Samples:
     """The rows of all files as one set of samples. A client may have rows in several files."""
-    target = _target_column(files, data.target)
+    target = target_column(files, data.target)
     for file in files:
         has = client in file.frame.columns or not needs_client
         sentence = f"{file.name} has no column '{client}' that says whose a row is, only {_listed(file)}"
@@ -62,13 +67,14 @@ def _samples(files: list[File], data: Data, client: str, needs_client: bool) -> 
         not both,
         f"The column '{target}' cannot say both whose a row is and what to predict; choose another --target-column.",
     )
-    frame, x, notes = _joined(files, (target, client))
-    frame, x, without = _with_target(frame, x, target)
+    frame, x, notes = joined(files, (target, client))
+    frame, x, without = with_target(frame, x, target)
     notes += (f"{without:,} rows without '{target}' are left out.",) if without else ()
     where = f"{data.name}, column '{target}',"
-    _check_target(frame[target], where)
+    check_no_dates(frame[target], where)
+    _check_several(frame[target], where)
     table = not all(file.name.lower().endswith(".npz") for file in files)
-    found = read_target(_values(frame[target]), where, data.task, table)
+    found = read_target(target_values(frame[target]), where, data.task, table)
     owner: np.ndarray | None = None
     owners: tuple[str, ...] = ()
     if OWNER in frame.columns:
@@ -106,7 +112,7 @@ def _meant(asked: str, file: File) -> str:
     return f"did you mean {' or '.join(names[name] for name in near)}? If so, " if near else ""
 
 
-def _target_column(files: list[File], asked: str | None) -> str:
+def target_column(files: list[File], asked: str | None) -> str:
     """The column `asked`, or the first of the usual names that the first file has; every file must have it."""
     wanted = [asked] if asked else [name for name in TARGETS if name in files[0].frame.columns] or list(TARGETS)
     for file in files:
@@ -118,7 +124,7 @@ def _target_column(files: list[File], asked: str | None) -> str:
     return wanted[0]
 
 
-def _joined(files: list[File], besides: tuple[str, str]) -> tuple[pd.DataFrame, np.ndarray | None, tuple[str, ...]]:
+def joined(files: list[File], besides: tuple[str, str]) -> tuple[pd.DataFrame, np.ndarray | None, tuple[str, ...]]:
     """All files as one table, their samples that are no rows of a table, and sentences for the user.
 
     A column that a file lacks counts as missing there.
@@ -141,7 +147,7 @@ def _joined(files: list[File], besides: tuple[str, str]) -> tuple[pd.DataFrame, 
     return frame, x, notes
 
 
-def _with_target(frame: pd.DataFrame, x: np.ndarray | None, target: str) -> tuple[pd.DataFrame, np.ndarray | None, int]:
+def with_target(frame: pd.DataFrame, x: np.ndarray | None, target: str) -> tuple[pd.DataFrame, np.ndarray | None, int]:
     """The rows that have a target, and the number of those without one."""
     import pandas as pd
 
@@ -153,19 +159,23 @@ def _with_target(frame: pd.DataFrame, x: np.ndarray | None, target: str) -> tupl
     return frame[~missing].reset_index(drop=True), None if x is None else x[~missing], int(missing.sum())
 
 
-def _check_target(column: pd.Series, where: str) -> None:
-    """Refuse a target that is dates, or that has the same value in every row."""
+def check_no_dates(column: pd.Series, where: str) -> None:
+    """Refuse a target that is dates."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
-        different = len(column.unique())
-    else:
-        known = texts(column)
-        different = len(set(known))
-        moments = pd.api.types.is_datetime64_any_dtype(column)
-        if not moments and np.isnan(numbers(column)).any():
-            moments = date_format(known, MOST) is not None
-        require(not moments, f"{where} is dates; choose another --target-column.")
+        return
+    moments = pd.api.types.is_datetime64_any_dtype(column)
+    if not moments and np.isnan(numbers(column)).any():
+        moments = date_format(texts(column), MOST) is not None
+    require(not moments, f"{where} is dates; choose another --target-column.")
+
+
+def _check_several(column: pd.Series, where: str) -> None:
+    """Refuse a target that has the same value in every row."""
+    import pandas as pd
+
+    different = len(column.unique()) if pd.api.types.is_numeric_dtype(column) else len(set(texts(column)))
     if different == 1:
         value = texts(column.head(1))[0]
         raise BadInput(
@@ -173,7 +183,7 @@ def _check_target(column: pd.Series, where: str) -> None:
         )
 
 
-def _values(column: pd.Series) -> np.ndarray:
+def target_values(column: pd.Series) -> np.ndarray:
     """The targets as booleans, whole numbers, floats or, if they are none of these, as text."""
     import pandas as pd
 

@@ -24,7 +24,7 @@ TOLD = "Columns that are"  # so begins a sentence about columns
 
 def prepared(federation: Federation, table: Table, data: Data) -> Federation:
     """The federation with samples made of the table's rows, by a preparation that is fitted on training rows only."""
-    used = _used_columns(table, data)
+    used = used_columns(table, data)
     rows, ends = federation.train.rows.numpy(), federation.train.start.tolist()
     training = {name: rows[a:b] for name, (a, b) in zip(federation.names, pairwise(ends), strict=True)}
     if table.fit is None:
@@ -68,7 +68,7 @@ def column_lines(columns: Sequence[Mapping[str, str]], most: int = 30) -> list[t
     ]
 
 
-def _used_columns(table: Table, data: Data) -> list[str]:
+def used_columns(table: Table, data: Data) -> list[str]:
     """The columns that the user wants to be used, in the order of the table."""
     have = [str(name) for name in table.frame.columns]
     for option, names in (("features", data.features), ("drop", data.drop)):

@@ -8,6 +8,7 @@ from fedkin.sites.play import run
 from fedkin.sites.remote import Remote
 from fedkin.sites.samples import Arrays, Samples
 from fedkin.sites.site import Site
+from fedkin.sites.tables import Table
 
 __all__ = [
     "Answer",
@@ -19,6 +20,7 @@ __all__ = [
     "Samples",
     "Site",
     "Sites",
+    "Table",
     "Transport",
     "meet",
     "run",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from fedkin.errors import BadInput
 from fedkin.runs.facts import versions
-
-Told = Mapping[str, dict[str, Any]]  # by site: what its samples' `told` gave
-Agreement = tuple[dict[str, Any], dict[str, str]]  # what is agreed on; and by site that does not fit, why
+from fedkin.sites.table_agreement import agree_on_tables, table_lines
+from fedkin.sites.told import Agreement, Told, most
 
 
 def agree(introductions: Told) -> Agreement:
@@ -52,7 +50,13 @@ def agree_on_arrays(told: Told) -> Agreement:
     return {"shape": shape, "task": task, "classes": classes, "vocabulary": max(words, default=None)}, wrong
 
 
-KINDS: dict[str, Callable[[Told], Agreement]] = {"arrays": agree_on_arrays}  # of samples; how sites agree on them
+# how sites agree on samples of each kind
+KINDS: dict[str, Callable[[Told], Agreement]] = {"arrays": agree_on_arrays, "table": agree_on_tables}
+
+
+def agreement_lines(agreed: dict[str, Any]) -> list[str]:
+    """Return what the people at the server should read of the agreement: of tables a line for each column."""
+    return table_lines(agreed) if agreed["kind"] == "table" else []
 
 
 def counts(one: dict[str, Any]) -> bool:
@@ -61,12 +65,3 @@ def counts(one: dict[str, Any]) -> bool:
     if not isinstance(sizes, dict) or not isinstance(one.get("digest"), str):
         return False
     return all(isinstance(size, int) and size >= 0 for size in sizes.values()) and sizes.get("train", 0) > 0
-
-
-def most(told: Told, name: str) -> Any:
-    """Return the value that most sites told under this name; of as many, the one that was told first."""
-    values = [one.get(name) for one in told.values()]
-    if not values:
-        raise BadInput("No site is left to agree with; see what was said of each.")
-    counts = Counter(map(repr, values))
-    return next(value for value in values if counts[repr(value)] == max(counts.values()))

@@ -147,11 +147,16 @@ class Client:
         return sent.own["model"] if "model" in sent.own else self.engine.current(ME, self.slot(look["slot"]))
 
     def store(self, model: Model, round: int) -> None:
-        """Write the model by which this client is judged to its folder, with what it takes to build it again."""
+        """Write the model by which this client is judged to its folder, with what it takes to build it again.
+
+        Of a table this is also how its rows become samples.
+        """
         files.make_folder(self.kept.folder)
         files.write_tensors(self.kept.folder / "model.safetensors", tree.row(model, 0))
         names = ("model", "train", "dtype", "agreed", "number")
         files.write_json(self.kept.folder / "model.json", {name: self.run[name] for name in names} | {"round": round})
+        if (how := self.engine.federation.preparation) is not None:
+            files.write_json(self.kept.folder / "preparation.json", how)
 
     def sent(self, message: Message | None) -> Sent:
         """Return what this client was sent, as an engine wants it; refuses a model that is not of this network."""

@@ -12,8 +12,8 @@ import torch
 
 from fedkin.data.federation import Federation, Index
 from fedkin.data.natural_order import natural_order
-from fedkin.errors import BadInput, Unfinished
-from fedkin.sites.agreement import agree
+from fedkin.errors import BadInput, Unfinished, require
+from fedkin.sites.agreement import agree, agreement_lines
 from fedkin.sites.letters import Request, Transport
 
 PAUSE = 2.0  # seconds before sites that are not there are asked again
@@ -43,6 +43,7 @@ class Sites:
         """Return all that the server has of the sites' samples: how many there are. It holds none of them."""
         sizes = [one["data"]["sizes"] for one in self.told]
         shape, words, regress = self.agreed["shape"], self.agreed["vocabulary"], self.agreed["task"] == "regress"
+        require(0 not in shape, "The columns that sites agree on leave nothing to learn from.")
         digests = {name: one["data"]["digest"] for name, one in zip(self.names, self.told, strict=True)}
         validated = any(one.get("validation") for one in sizes)
         return Federation(
@@ -105,6 +106,8 @@ def meet(
             warn(f"{here}.")
         said = here
         time.sleep(pause)
+    for line in agreement_lines(agreed):
+        warn(line)
     notes = tuple(f"Site {name} was not taken: {sentence}" for name, sentence in refused.items())
     options: dict[str, Any] = {"patience": patience, "pause": pause, "largest": largest, "warn": warn, "notes": notes}
     return Sites(transport, tuple(fit), tuple(fit.values()), agreed, timeout, **options)

@@ -13,9 +13,15 @@ import torch
 from fedkin.data import from_clients
 from fedkin.data.federation import Federation, Task
 from fedkin.data.own_data import Pair
-from fedkin.errors import require
+from fedkin.errors import BadInput, require
 
 Given = Federation | Pair | Mapping[str, Pair]  # of one client: ready, to be divided, or divided
+
+
+class Unreadable(BadInput):
+    """A mistake in a site's own data. Its sentence may quote them, so the server is told only that there is one."""
+
+    told = "It cannot read its own data; what is wrong with them is said at the site."
 
 
 class Samples(Protocol):

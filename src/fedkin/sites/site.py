@@ -15,7 +15,7 @@ from fedkin.runs.facts import versions
 from fedkin.sites import allowed
 from fedkin.sites.client import Client
 from fedkin.sites.letters import Answer, Request
-from fedkin.sites.samples import Samples
+from fedkin.sites.samples import Samples, Unreadable
 from fedkin.sites.versions import Versions
 
 
@@ -48,7 +48,7 @@ class Site:
             found = known[request.do](request.value())
         except BadInput as error:
             self.warn(f"Site {self.name} refused what it was asked: {error}")
-            found = {"refused": str(error)}
+            found = {"refused": error.told if isinstance(error, Unreadable) else str(error)}
         return Answer.of(self.name, request.id, found)
 
     # who it is
