@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from fedkin.command.alive import alive
 from fedkin.command.app import federation_app
 from fedkin.command.export import say
 from fedkin.errors import require
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from fedkin.federation.state import State
 
 ADDRESS = "127.0.0.1:9443"
-METHODS, ROUNDS, SETTINGS = "local fedavg fedmcsa", 8, "eta=0.05 train.steps=10"  # of the demo
+METHODS, ROUNDS, SETTINGS = "local fedavg fedacs", 6, "eta=0.1 train.steps=20"  # of the demo
 Federation = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that 'federation init' made.")]
 
 
@@ -141,13 +140,12 @@ def demo(
     from fedkin.federation.processes import ended_by_signals
 
     place = out or next(path for k in count(1) if not (path := Path("runs") / f"federation-{k}").exists())
-    with alive("Loading the patients"):
-        made = hospitals.prepare(place, sites, method, rounds, SETTINGS)
+    made = hospitals.prepare(place, sites, method, rounds, SETTINGS)
     with ended_by_signals(), View(Console(stderr=True)) as view:
         state = hospitals.play(made, view.show)
     print_comparison(state, made.runs)
-    for name in made.names:
-        say(f"The models of {name} lie in {place / 'sites' / name / 'kept' / 'runs'}, and nowhere else.")
+    say("Hospitals with so few patients differ by some points from one run to the next.")
+    say(f"Each hospital has its own models in its own folder only: {place}/sites/<hospital>/kept/runs")
     print(place)
 
 

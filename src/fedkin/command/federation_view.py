@@ -22,7 +22,8 @@ class View:
     def __init__(self, screen: Console):
         self.screen = screen
         self.live = Live(console=screen, refresh_per_second=4, transient=True) if screen.is_terminal else None
-        self.said = ""
+        self.said = ""  # the last line ...
+        self.noted: set[str] = set()  # ... and all notes
 
     def __enter__(self) -> View:
         if self.live is not None:
@@ -36,8 +37,9 @@ class View:
             self.live.stop()
 
     def show(self, state: State, notes: list[str]) -> None:
-        """Show a state, and notes above it."""
-        for note in notes:
+        """Show a state, and above it notes that were not shown before; each method of a run notes the same."""
+        for note in dict.fromkeys(note for note in notes if note not in self.noted):
+            self.noted.add(note)
             self.screen.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
         if self.live is not None:
             self.live.update(picture(state))

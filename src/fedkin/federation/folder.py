@@ -152,8 +152,8 @@ def write(
     facts = {"method": method, "model": model, "sites": ",".join(names), "settings": settings}
     filled = {name: quoted(value) for name, value in facts.items()} | {"rounds": str(rounds)}
     (folder.app / "pyproject.toml").write_text(template("app.toml").format(**filled))
-    for name in ("server_app.py", "client_app.py"):
-        (folder.app / name).write_text(template(name))
+    for name in ("server_app", "client_app"):
+        (folder.app / f"{name}.py").write_text(template(f"{name}.txt"))
     certificates.certify(folder.server, [address.host.strip("[]"), "127.0.0.1", "localhost"])
     certificates.write_private(folder.secret, secrets.token_bytes(32))
     (folder.server / "server.toml").write_text(f"address = {quoted(str(address))}\n")
@@ -170,7 +170,7 @@ def write_site(folder: Folder, name: str, address: Address, target: str, data: s
     site = folder.site(name)
     certificates.node_key(site / "site.key", folder.public_key(name))
     (site / certificates.CERTIFICATE).write_bytes((folder.server / certificates.CERTIFICATE).read_bytes())
-    (site / "client_app.py").write_text(template("client_app.py"))
+    (site / "client_app.py").write_text(template("client_app.txt"))
     write_script(site / "start.sh", "site_start.sh")
     facts = {"name": name, "server": str(address), "data": data, "target": target}
     filled = {key: quoted(value) for key, value in facts.items()}

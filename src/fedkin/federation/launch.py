@@ -70,14 +70,19 @@ def supernode() -> None:
     flower_supernode()
 
 
-def main() -> None:
-    """Run the program that the first word names; the other words are Flower's own options."""
+def end_with_parent() -> None:
+    """End this process as Ctrl-C does when the one that started it is gone, however that ended."""
     from flwr.supercore.app_utils import start_parent_process_monitor
 
-    programs = {"superlink": superlink, "superexec": superexec, "supernode": supernode}
-    program = programs[sys.argv.pop(1)]
     if PARENT in os.environ:
         start_parent_process_monitor(int(os.environ[PARENT]))
+
+
+def main() -> None:
+    """Run the program that the first word names; the other words are Flower's own options."""
+    programs = {"superlink": superlink, "superexec": superexec, "supernode": supernode}
+    program = programs[sys.argv.pop(1)]
+    end_with_parent()
     program()
 
 

@@ -11,7 +11,7 @@ import torch
 from flwr.clientapp import ClientApp
 
 from fedkin.errors import require
-from fedkin.federation import worker
+from fedkin.federation import launch, worker
 from fedkin.federation.certificates import CERTIFICATE, write_private
 from fedkin.federation.folder import Address, read_toml
 from fedkin.federation.processes import Processes, free_port
@@ -37,6 +37,7 @@ def take_part(folder: Path) -> None:
     """Answer the server until this process is ended."""
     folder = folder.resolve()
     found = settings(folder)
+    launch.end_with_parent()
     os.chdir(folder)
     torch.set_num_threads(1)
     kept = folder / str(found.get("folder", "kept"))

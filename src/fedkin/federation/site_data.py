@@ -1,29 +1,29 @@
-"""The samples of a site, as its configuration names them."""
+"""The samples of a site, as its site.toml names them."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from flwr.app import Context
 
 from fedkin.errors import require
-from fedkin.sites import Arrays, Samples
-from fedkin.sites.samples import Given
+from fedkin.sites import Samples
+from fedkin.sites.tables import from_config
+
+ELSEWHERE = ("server",)  # keys of site.toml that do not speak of samples
 
 
 def samples(name: str, context: Context) -> Samples:
-    """Return the samples of a site from what its site.toml says."""
-    config = context.node_config
-    path = Path(str(config.get("data", "")))
-    require(path.is_file(), f"Site {name} has no data; name its file in site.toml, as data.")
-    return Arrays(name, lambda: arrays(path))
+    """Return the samples of a site; they are read again only when their file, or what site.toml says, has changed."""
+    said = {key: value for key, value in context.node_config.items() if key not in ELSEWHERE and value != ""}
+    path = Path(str(said.get("data", ""))).expanduser()
+    require(said.get("data") and path.exists(), f"Site {name} has no data; name its file in site.toml, as data.")
+    return read(name, tuple(sorted(said.items())), path.stat().st_mtime_ns)
 
 
-def arrays(path: Path) -> Given:
-    """Return the samples of a file of arrays: x and y, or x_train, y_train, x_test and y_test."""
-    with np.load(path) as found:
-        if "x" in found:
-            return found["x"], found["y"]
-        splits = [split for split in ("train", "test", "validation") if f"x_{split}" in found]
-        return {split: (found[f"x_{split}"], found[f"y_{split}"]) for split in splits}
+@lru_cache(maxsize=1)
+def read(name: str, said: tuple[tuple[str, Any], ...], changed: int) -> Samples:
+    """Return the samples of a site from a file that changed then."""
+    return from_config(name, dict(said))

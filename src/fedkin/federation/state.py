@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,8 +83,3 @@ def read(method: str, path: Path, rounds: int) -> Played:
     return Played(
         method, run.reached, rounds, run.metric, scores, dict(zip(names, about.get("train", []), strict=False))
     )
-
-
-def unfinished(found: Sequence[Played]) -> bool:
-    """Whether a run has begun that is not at its end."""
-    return any(not one.finished for one in found)
