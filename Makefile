@@ -38,8 +38,8 @@ test: .venv/dev lint
 	$(BIN)/python -m pytest
 
 lint: .venv/dev
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/biome lint --error-on-warnings
 	$(BIN)/mypy
 

@@ -20,6 +20,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Look at datasets and how they are divided among clients.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+federation_app = typer.Typer(help="Learn together on real machines, with Flower.", no_args_is_help=True)
+app.add_typer(federation_app, name="federation")
 
 
 def say_version(asked: bool) -> None:

@@ -13,6 +13,7 @@ import click
 from fedkin.command import (  # noqa: F401  each enters its commands
     choices,
     export,
+    federation,
     join,
     page,
     play,

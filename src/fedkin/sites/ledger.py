@@ -146,7 +146,7 @@ class Ledger:
         return tree.stacked([self.known[i][1] if self.version[i] else first for i in ids.tolist()])
 
     def saving(self) -> Message:
-        """Return which version each site holds, for a checkpoint. Sites keep those of the checkpoints that a run keeps."""
+        """Return which version each site holds, for a checkpoint. Sites keep those of the checkpoints of a run."""
         self.saved = [*self.saved, list(self.version)][-MOST:]
         run = torch.tensor(list(bytes.fromhex(self.run)), dtype=torch.uint8)
         return {"sites": {"version": torch.tensor(self.version), "run": run}}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Runs the server of the federation until Ctrl-C.
+cd "$(dirname "$0")/.." && exec fedkin federation serve .

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Takes part in the federation until Ctrl-C.
+cd "$(dirname "$0")" && exec fedkin federation site .
