@@ -42,7 +42,7 @@ PRIVACY = [
     Mutation("demand-unheard", "demand.check(privacy)", "pass", SITES),
     Mutation("less-noise-accepted", "privacy.noise >= self.noise", "True", SITES),
     Mutation("budget-unheard", "require(spent <= most", "require(True", SITES),
-    Mutation("same-release-costs-again", "if mark in known:", "if False:", SITES),
+    Mutation("releases-forgotten", "known = self.releases() | {mark: noise}", "known = {mark: noise}", SITES),
     Mutation("scores-told", "if self.privacy is not None and not self.privacy.losses:", "if False:", SITES),
     Mutation("site-shows-its-model", "self.check_private(asked)", "pass", SITES),
 ]

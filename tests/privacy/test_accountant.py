@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, sqrt
+from pathlib import Path
 
 import pytest
 from scipy.optimize import brentq
@@ -45,10 +46,11 @@ def test_releases_of_different_noise_add_up() -> None:
     assert accountant.epsilon({}, 1e-5) == accountant.epsilon({1.0: 0}, 1e-5) == 0.0
 
 
-def test_without_opacus_a_run_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opacus_a_run_does_not_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accountant, "find_spec", lambda name: None)
     experiment = fk.Experiment(fk.methods.fedavg(), fk.Data("digits", clients=4), rounds=1, dp="clip=1,noise=1")
     with pytest.raises(
         fk.BadInput, match=r"Opacus, which is not installed; install it with: pip install 'fedkin\[dp\]'"
     ):
-        fk.run(experiment)
+        fk.run(experiment, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -85,10 +85,7 @@ class Book:
 
     def enter(self, mark: str, noise: float) -> None:
         """Note a release; refuses one beyond what the site may spend. The same one again costs nothing."""
-        known = self.releases()
-        if mark in known:
-            return
-        known[mark] = noise
+        known = self.releases() | {mark: noise}
         if self.demand is not None and self.demand.epsilon is not None:
             spent, most = accountant.epsilon(Counter(known.values()), self.demand.delta), self.demand.epsilon
             within = f"This site may spend epsilon {most:g}, and with this round it would have spent {spent:.3g}"
