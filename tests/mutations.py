@@ -26,6 +26,7 @@ from mutation_table import MUTATIONS, Mutation
 from mutation_table_comparisons import ABOVE_RUNS
 from mutation_table_methods import METHODS
 from mutation_table_scale import SCALE
+from mutation_table_tables import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 600  # seconds after which the tests count as hanging
@@ -104,7 +105,7 @@ def main() -> int:
     parser.add_argument("--unchanged", action="store_true", help="run the named tests on the source as it is")
     parser.add_argument("--jobs", type=int, default=1, help="mutations tried side by side [1]")
     asked = parser.parse_args()
-    known = {mutation.name: mutation for mutation in [*MUTATIONS, *METHODS, *SCALE, *ABOVE_RUNS]}
+    known = {mutation.name: mutation for mutation in [*MUTATIONS, *METHODS, *SCALE, *ABOVE_RUNS, *TABLES]}
     if missing := sorted(set(asked.only or ()) - set(known)):
         parser.error(f"there is no mutation called {', '.join(missing)}")
     chosen = [known[name] for name in asked.only or known]

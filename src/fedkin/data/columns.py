@@ -68,7 +68,7 @@ def decided(column: pd.Series, site: np.ndarray, asked: bool) -> Column:
         return _checked_number(found, found.read(column), site, asked)
     if found.kind == "date":
         return _checked_date(found, found.read(column))
-    return _checked_category(found, found.read(column)) if found.kind == "category" else found
+    return checked_category(found, found.read(column)) if found.kind == "category" else found
 
 
 def kind_of(column: pd.Series) -> Column:
@@ -150,7 +150,8 @@ def _checked_date(column: Column, day: np.ndarray) -> Column:
     return column
 
 
-def _checked_category(column: Column, known: np.ndarray) -> Column:
+def checked_category(column: Column, known: np.ndarray) -> Column:
+    """The column of these texts, left out where they are all the same or hardly repeat."""
     if len(set(known)) == 1:
         return Column(column.name, "left out", CONSTANT)
     present = [text for text in known if text is not None]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedkin.data.columns import CONSTANT, EMPTY, ID, ROWS, decided, kind_of, like_an_id
+from fedkin.data.columns import CONSTANT, EMPTY, ID, ROWS, checked_category, kind_of, like_an_id
 from fedkin.data.fitting import CATEGORIES, categories
 from fedkin.sites.told import Told, most
 
@@ -39,8 +39,8 @@ def told_column(column: pd.Series, asked: bool) -> Column:
         return empty
     told: Column = {"name": found.name, "kind": found.kind, "missing": len(known) < len(value)}
     if found.kind == "category":
-        said = decided(column, np.zeros(len(column), dtype=np.int64), asked)
-        several = said.kind == "category" or said.said == CONSTANT  # else it is names, or other free text
+        checked = checked_category(found, value)
+        several = checked.kind == "category" or checked.said == CONSTANT  # else it is names, or other free text
         frequent, rare = categories(known.tolist()) if several else ([], len(known))
         return told | {"categories": frequent, "other": rare > 0}
     unique, dense = like_an_id(known) if found.kind == "number" and not asked else (False, False)

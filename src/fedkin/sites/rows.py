@@ -62,6 +62,8 @@ def read_rows(path: Path, name: str, data: Data, column: str | None, client: str
     task = read_target(values, where, data.task, table=x is None).task
     if values.dtype.kind == "b":
         values = values.astype(str)
+    if task == "regress":
+        values = values.astype(np.float32)  # as samples have it
     columns = tuple(map(str, frame.columns))
     table = Table(frame.drop(columns=[one for one in (target, column) if one in columns]), columns, target, column)
     features = table.frame if x is not None else table.frame[used_columns(table, data)]

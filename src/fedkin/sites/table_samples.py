@@ -26,7 +26,11 @@ def made(name: str, rows: Rows, told: Sequence[Column], agreed: dict[str, Any], 
     preparation = prepared(name, rows, told, agreed, standardise)
     numbers, regress = preparation["all"], rows.task == "regress"
     train, validation, test = (Index.of([part]) for part in rows.parts)
-    y = (rows.values - numbers["target_shift"]) / numbers["target_scale"] if regress else class_numbers(rows, agreed)
+    y = (
+        (rows.values.astype(np.float64) - numbers["target_shift"]) / numbers["target_scale"]
+        if regress
+        else class_numbers(rows, agreed)
+    )
     return Federation(
         name="site",
         x=torch.from_numpy(scaled(encoded(preparation, filled(rows, told, preparation["columns"])), numbers)),
