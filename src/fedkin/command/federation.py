@@ -12,6 +12,7 @@ from rich.console import Console
 from fedkin.command.app import federation_app
 from fedkin.command.export import say
 from fedkin.errors import require
+from fedkin.metrics import METRICS
 
 if TYPE_CHECKING:
     from fedkin.federation.state import State
@@ -154,5 +155,6 @@ def print_comparison(state: State, runs: Path) -> None:
     from fedkin.command.federation_view import compared
 
     if state.played:
+        print(f"{METRICS[state.played[0].metric].label.capitalize()} of each site's own model:")
         Console().print(compared(state.played))
     say(f"For a page: fedkin report {runs}")

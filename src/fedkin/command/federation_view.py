@@ -84,9 +84,7 @@ def shown(played: Played, value: float) -> str:
 
 def compared(played: list[Played]) -> Table:
     """Return a row for each site and a column for each method: how good the site's own model is."""
-    metric = METRICS[played[0].metric].label
-    table = Table("site", box=None, pad_edge=False, padding=(0, 3, 0, 0), title=f"{metric} of each site's own model")
-    table.title_justify = "left"
+    table = Table("site", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for one in played:
         table.add_column("alone" if one.method == "local" else one.method, justify="right")
     for name in played[0].sizes or played[0].scores:

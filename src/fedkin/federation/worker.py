@@ -66,7 +66,7 @@ def answer(app: ClientApp, address: str, token: str) -> None:
         reply, why = replied(app, message, context)
         status = SubStatus.FAILED if why else SubStatus.COMPLETED
         push_message(node, reply, context)
-    except httpx.HTTPError as error:
+    except Exception as error:  # as when a run is stopped before its message is here; the site goes on
         log(ERROR, "A message could not be answered: %s", error)
     finally:
         push_task_output(client=node, context=context, sub_status=status, details=why)
