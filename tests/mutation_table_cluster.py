@@ -21,7 +21,9 @@ CLUSTER = [
     Mutation("letters-to-everybody", "at = (self.owner[sent.ids] == member)", "at = (sent.ids >= 0)", AGREES),
     Mutation("another-way-of-convolving", "self.engine = Share(", "self.engine = Stacked(", f"{ACTORS} -k convolves"),
     # what becomes of an actor that ended
-    Mutation("slots-forgotten", "member.begun.append(actor.restore.remote(*member.changes))", "pass", ACTORS),
+    Mutation(
+        "slots-forgotten", "member.begun.append(actor.restore.remote(*member.changes))", "pass", f"{ACTORS} -k middle"
+    ),
     Mutation(
         "older-slots-forgotten", "member.changes.append(change)", "member.changes = [change]", f"{ACTORS} -k some"
     ),
@@ -52,7 +54,6 @@ CLUSTER = [
         '[].append(f"The process of {one.name}',
         f"{JOBS} -k killed",
     ),
-    Mutation("no-gpu-untold", 'there.get("GPU") or not cuda', "True", f"{JOBS} -k gpu"),
     # one sentence
     Mutation("lifted-all-the-same", "vmap(f) if self.unlifted is None else looped(f)", "vmap(f)", LIFTING),
     Mutation("layer-around-the-layer", "return inside[-1] if inside", "return inside[0] if inside", LIFTING),

@@ -21,6 +21,8 @@ import fedkin as fk
 from fedkin import round as rounds
 from fedkin.core import tree
 from fedkin.engines import Ray
+from fedkin.engines.cluster import actors
+from fedkin.engines.cluster.connection import idle_actors
 from fedkin.engines.cluster.division import divided, shares
 from fedkin.engines.cluster.tensors import as_array, as_tensor
 from fedkin.engines.cluster.worker import Worker
@@ -31,7 +33,7 @@ from fedkin.train import SGD, FedMix, TwoStreams
 
 SIZES = (5, 9, 12, 7, 8, 20)
 WAIT = 60.0
-calls: Counter[str] = Counter()  # of `begin` in this process, by `Fragile.once`
+calls: Counter[str] = Counter()  # of `rate` in this process, by `Fragile.once`
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ class Fragile(TwoStreams):
     how: str = "killed"
     times: int = 1
 
-    def begin(self, sent: Any, mine: Any) -> Any:
-        if self.once:
+    def rate(self, round: int) -> float:
+        if self.once and round == 2:  # for each chunk this is asked when it begins, and when it reports
             calls[self.once] += 1
             if self.fails():
                 if self.how == "memory":
@@ -55,12 +57,12 @@ class Fragile(TwoStreams):
                     os._exit(1)
                 Path(self.once, "pid").write_text(str(os.getpid()))
                 time.sleep(WAIT)
-        return super().begin(sent, mine)
+        return super().rate(round)
 
     def fails(self) -> bool:
         """Whether it is to fail now. A process that is started again counts its calls from the beginning."""
         folder, call = Path(self.once), calls[self.once]
-        if call == 5:  # with three clients: the second of round 2
+        if call == 3:  # when the second chunk begins
             return first_to_make(folder)
         again = folder.exists() and (call == 1 or self.how == "memory")
         return again and any(first_to_make(folder / str(number)) for number in range(1, self.times))
@@ -219,6 +221,19 @@ def test_an_actor_convolves_as_the_run_that_began_it(ray_here: Any, federate: An
 def test_a_tensor_travels_as_it_is() -> None:
     for value in (torch.tensor(3.5), torch.arange(6).reshape(2, 3).T, torch.zeros(0, 4), torch.tensor([True])):
         torch.testing.assert_close(as_tensor(as_array(value)), value, rtol=0, atol=0)
+
+
+def test_an_actor_that_finds_no_core_is_waited_for_no_longer(
+    ray_here: Any, federate: Any, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actors, "START", 1.0)
+    taken = [ray_here.remote(Worker).options(num_cpus=1).remote() for _ in range(2)]  # of four, and two actors wait
+    ray_here.get([one.look_in.remote([]) for one in taken])
+    with pytest.raises(fk.BadInput, match=r"^\d of 4 actors found no free core in 1 s; ask for fewer\.$"):
+        start(Ray, composed(SGD(eta=0.1, steps=1, batch=4)), federate(SIZES), network(), actors=4)
+    assert len(idle_actors(ray_here) or ()) < 3, "those that did not begin do not wait for another run"
+    for one in taken:
+        ray_here.kill(one)
 
 
 # who has which clients

@@ -31,7 +31,8 @@ MENDED = {
     "unavailable": (errors.ActorUnavailableError("gone", b"0" * 16), False),
     "crashed": (errors.WorkerCrashedError(), False),
     "node": (errors.NodeDiedError("gone"), False),
-    "monitor": (errors.OutOfMemoryError("2 worker(s) were killed due to the node running low on memory"), True),
+    "monitor": (errors.OutOfMemoryError("2 worker(s) were killed"), True),
+    "words": (errors.ActorDiedError(in_a_task(RuntimeError(), "killed, the node was running low on memory")), True),
     "python": (in_a_task(MemoryError()), True),
     "torch": (in_a_task(RuntimeError(), "DefaultCPUAllocator: can't allocate memory"), True),
 }
@@ -40,7 +41,11 @@ TOLD = {
     "owner": (lost(errors.OwnerDiedError), Unfinished, f"^A machine of the Ray cluster was lost .*; {SAVED}"),
     "argument": (in_a_task(lost(errors.ObjectLostError)), Unfinished, "^A machine of the Ray cluster was lost"),
     "full": (errors.ObjectStoreFullError("full"), Unfinished, rf"^Ray failed \(ObjectStoreFullError\); {SAVED}"),
-    "input": (in_a_task(fk.BadInput("No way, out of memory.")), fk.BadInput, r"^No way, out of memory\.$"),
+    "input": (
+        in_a_task(fk.BadInput("No way, out of memory."), "out of memory"),
+        fk.BadInput,
+        r"^No way, out of memory\.$",
+    ),
     "own": (in_a_task(ZeroDivisionError("zero")), errors.RayTaskError, "Traceback"),
     "module": (errors.RaySystemError("No module named 'mine'"), fk.BadInput, r"\(No module named 'mine'\); install it"),
     "actor": (

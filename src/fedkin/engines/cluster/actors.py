@@ -18,7 +18,7 @@ from fedkin.engines.cluster.failures import RESUME, raise_unless_mended, short_o
 from fedkin.engines.cluster.worker import Worker
 from fedkin.errors import BadInput, Unfinished, require
 
-START = 120.0  # seconds that an actor has to begin
+START = 120.0  # seconds that the next actor has to begin
 STARTS, PAUSE = 4, 5.0  # times that it is tried, and seconds between: Ray learns late that a machine is gone
 
 
@@ -71,6 +71,7 @@ class Actors:
         try:
             self.begin()
         except BaseException:
+            self.idle = None  # nobody is to wait for one of them
             self.close()
             raise
 
@@ -78,9 +79,11 @@ class Actors:
         """Start all actors, side by side."""
         for member in self.members:
             self.start(member)
-        begun = [ref for member in self.members for ref in member.begun]
-        _, late = self.ray.wait(begun, num_returns=len(begun), timeout=START)
-        require(not late, f"Not all of {len(begun)} actors found a free core in {START:.0f} s; ask for fewer.")
+        late = [ref for member in self.members for ref in member.begun]
+        while late:
+            begun, late = self.ray.wait(late, timeout=START)
+            none = f"{len(late)} of {len(self.members)} actors found no free core in {START:.0f} s; ask for fewer."
+            require(begun, none)
         for member in self.members:
             try:
                 self.built(member)

@@ -87,6 +87,7 @@ class Ray:
                 self.folder = Path(tempfile.mkdtemp(prefix="slots-", dir=scratch))
                 self.open.callback(shutil.rmtree, self.folder, ignore_errors=True)
             options |= {"budget": budget // number, "scratch": self.folder}
+            options |= {"device": self.device.type}  # an actor sees its own GPU only
             tensors.register()
             bare = replace(federation, source={}, preparation=None, notes=())
             parts = divided(self.batching.steps(train, torch.arange(n)), number)
