@@ -39,7 +39,9 @@ def opened(folder: Path) -> Iterator[Callable[[], Counter[str]]]:
         OPENED.remove(found)
 
 
-def test_each_file_is_read_once(recorded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_file_is_checked_and_read_once(
+    recorded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tensors: Counter[tuple[Path, str]] = Counter()  # safetensors opens its files itself
     pictures = RunFolder.pictures
 
@@ -60,7 +62,7 @@ def test_each_file_is_read_once(recorded: Any, tmp_path: Path, monkeypatch: pyte
     for section in ("Every client's gain", "Who was selected", "Whose updates counted", "What the selection thinks"):
         assert section in text, "or files that it needs are not read"
     assert len(count()) >= 16, "four runs of four files or more"
-    assert set(count().values()) == {1}, count()
+    assert set(count().values()) <= {1, 2}, count()
     assert (tmp_path / "fedavg" / "seed-0", "marks") in tensors
     assert set(tensors.values()) == {1}, tensors
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
@@ -95,13 +96,14 @@ def test_nobody_is_asked_who_does_not_ask(federate: Any) -> None:
 
 @pytest.mark.parametrize("name", ["pfedre", "fedacs"])
 def test_a_run_that_diverges_is_recorded(tmp_path: Path, name: str) -> None:
-    """What is not finite is null in the record, and the run goes on."""
+    """The run goes on, and what it records is finite or null."""
     method = fk.methods.METHODS[name](eta=100.0)
     experiment = fk.Experiment(method, fk.Data("digits", clients=4), "dnn:8", rounds=4, evaluate_every=1)
     result = fk.run(replace(experiment, heterogeneity=True, gradient_norm=True), tmp_path / "run")
     assert len(result.lines) == 4
-    if name == "pfedre":
-        assert [line["heterogeneity"]["gap"] for line in result.lines] == [None] * 4
+    for line in result.lines:
+        json.dumps(line, allow_nan=False)
+        assert line["heterogeneity"].keys() >= {"gap"}
 
 
 def test_infinite_losses_have_no_gap_and_no_skew() -> None:

@@ -23,6 +23,7 @@ APART = ("checkpoints", *files.FOREIGN)  # folders with check sums of their own,
 LOOSE = ("profile.json", "report.html", MANIFEST)  # files that may change when a run is done
 
 seen: dict[Path, tuple[int, ...]] = {}  # the time and the size of files that are known to be whole
+manifests: dict[Path, tuple[tuple[int, ...], dict[str, list[Any]]]] = {}  # those that were read, and what they say
 state = {"verify": True}
 
 
@@ -30,6 +31,7 @@ def verify(asked: bool) -> None:
     """Let files be checked from now on, or not."""
     state["verify"] = asked
     seen.clear()
+    manifests.clear()
 
 
 def covered(folder: Path) -> Iterator[Path]:
@@ -57,10 +59,20 @@ def read(folder: Path) -> dict[str, list[Any]]:
     path = folder / MANIFEST
     if not path.exists():
         return {}
+    now, (then, known) = mark(path), manifests.get(path, ((), {}))
+    if now == then:
+        return known
     found = unsealed(files.read_json(path), path).get("files")
     if not isinstance(found, dict):
         raise Damaged(f"{path} is damaged: it names no files")
+    manifests[path] = now, found
     return found
+
+
+def mark(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file is written: its time, its size and its place."""
+    about = path.stat()
+    return about.st_mtime_ns, about.st_size, about.st_ino
 
 
 def checked(path: Path, folder: Path) -> Path:
@@ -72,11 +84,11 @@ def checked(path: Path, folder: Path) -> Path:
         return path
     if not path.exists():
         raise Damaged(f"{path} is missing")
-    about = path.stat()
-    if seen.get(path) != (about.st_mtime_ns, about.st_size, about.st_ino):
-        if [about.st_size, files.checksum(path)] != expected:
+    now = mark(path)
+    if seen.get(path) != now:
+        if [path.stat().st_size, files.checksum(path)] != expected:
             raise Damaged(f"{path} is damaged: it is not what was written; go on with --resume to have it made again")
-        seen[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
+        seen[path] = now
     return path
 
 
