@@ -140,7 +140,7 @@ def test_labels_become_class_numbers(tmp_path: Path, labels: list[object], numbe
 
 class TestMistakes:
     def test_missing(self, tmp_path: Path) -> None:
-        assert refused(tmp_path / "none.csv") == f"There is no file or folder {tmp_path / 'none.csv'}."
+        assert refused(tmp_path / "none.csv") == f"There is no file or folder '{tmp_path / 'none.csv'}'."
 
     def test_of_another_kind(self, tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_text("a")

@@ -39,9 +39,7 @@ def opened(folder: Path) -> Iterator[Callable[[], Counter[str]]]:
         OPENED.remove(found)
 
 
-def test_each_file_is_checked_and_read_once(
-    recorded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_file_is_checked_and_read_once(recorded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tensors: Counter[tuple[Path, str]] = Counter()  # safetensors opens its files itself
     pictures = RunFolder.pictures
 
