@@ -72,7 +72,7 @@ def test_a_killed_process_is_named_and_the_other_runs_are_played(
     assert "was killed, perhaps for lack of memory or with its machine. The others go on." in outcome.err
     assert "All else is saved. Go on with: fedkin run --resume here" in outcome.err
     assert len(list((tmp_path / "here").rglob("models.safetensors"))) == 1
-    assert fedkin("run", "here", "--resume").code == 0
+    assert fedkin("run", "here", "--resume", "--trust").code == 0
     assert len(list((tmp_path / "here").rglob("models.safetensors"))) == 2
 
 
