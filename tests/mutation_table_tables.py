@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutation_table import Mutation
 
 SECRETS, AGREED, COLUMNS = "sites/test_secrets.py", "sites/test_table_agreement.py", "sites/test_table_columns.py"
-SAME = "sites/test_tables.py"
+SAME = "sites/test_site_tables.py"
 
 TABLES = [
     Mutation(

@@ -17,7 +17,7 @@ from small import same_runs
 import fedkin as fk
 from fedkin import models
 from fedkin.core import machine
-from fedkin.engines.simulation import network_of, task_of
+from fedkin.engines.problem import network_of, task_of
 from fedkin.runs import memory
 
 QUICK = ("--data", "digits", "--clients", "4", "--evaluate-every", "50")
