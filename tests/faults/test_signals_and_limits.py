@@ -20,7 +20,7 @@ from fedkin.core import machine
 from fedkin.engines.problem import network_of, task_of
 from fedkin.runs import memory
 
-QUICK = ("--data", "digits", "--clients", "4", "--evaluate-every", "50")
+QUICK = ("--data", "digits", "--clients", "4", "--evaluate-every", "50", "--threads", "1")
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
