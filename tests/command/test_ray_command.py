@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from small import Until
 import fedkin as fk
 from fedkin.command import play
 from fedkin.core import tree
-from fedkin.engines.cluster.actors import Actors
 
 RUN = ["run", "fedacs", "--data", "digits", "--clients", "6", "--rounds", "4", "--chunk", "2", "--evaluate-every", "2"]
 ACTORS = ["--engine", "ray", "--actors", "2"]
@@ -43,28 +40,6 @@ def test_a_run_with_actors_is_the_run_without(ray_here: Any, fedkin, tmp_path: P
     seconds = fk.load_run(tmp_path / "actors" / "fedacs" / "seed-0").profile.seconds  # type: ignore[union-attr]
     assert "start-up: actors" in seconds
     assert "batches" not in seconds, "actors make them within training steps"
-
-
-def test_an_actor_that_is_killed_costs_nothing_but_a_sentence(
-    ray_here: Any, fedkin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, asked = Actors.ask, list[str]()
-
-    def ask(self: Actors, calls: Any, *rest: Any) -> Any:
-        asked.extend(call.name for call in calls.values())
-        if asked.count("train") == 6 and "killed" not in asked:  # two actors in their third round
-            asked.append("killed")
-            os.kill(self.members[1].pid, signal.SIGKILL)
-        return before(self, calls, *rest)
-
-    assert fedkin(*RUN, "--out", "alone").code == 0
-    monkeypatch.setattr(Actors, "ask", ask)
-    outcome = fedkin(*RUN, *ACTORS, "--json", "--out", "actors")
-    assert outcome.code == 0, outcome.err
-    assert "killed" in asked
-    assert "An actor with 3 clients ended; it is started again, its clients are as they were." in outcome.err
-    assert json.loads(outcome.out)["rounds"] == 4, "what Ray has to say of it is not on standard output"
-    same(tmp_path / "actors", tmp_path / "alone")
 
 
 def test_a_stopped_run_goes_on_with_another_number_of_actors(
