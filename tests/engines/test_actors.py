@@ -33,7 +33,7 @@ from fedkin.train import SGD, FedMix, TwoStreams
 
 SIZES = (5, 9, 12, 7, 8, 20)
 WAIT = 60.0
-calls: Counter[str] = Counter()  # of `rate` in this process, by `Fragile.once`
+calls: Counter[str] = Counter()  # of `rate` in this process, by `Fragile.once` and round
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Fragile(TwoStreams):
     times: int = 1
 
     def rate(self, round: int) -> float:
-        if self.once and round == 2:  # for each chunk this is asked when it begins, and when it reports
-            calls[self.once] += 1
-            if self.fails():
+        if self.once:  # for each chunk this is asked when it begins, and when it reports
+            calls[f"{self.once} {round}"] += 1
+            if round == 2 and self.fails():
                 if self.how == "memory":
                     raise MemoryError
                 if self.how == "ends":
@@ -60,11 +60,11 @@ class Fragile(TwoStreams):
         return super().rate(round)
 
     def fails(self) -> bool:
-        """Whether it is to fail now. A process that is started again counts its calls from the beginning."""
-        folder, call = Path(self.once), calls[self.once]
-        if call == 3:  # when the second chunk begins
+        """Whether it is to fail now: when its second chunk begins, or again, in a process that saw no round 1."""
+        folder = Path(self.once)
+        if calls[f"{self.once} 2"] == 3:
             return first_to_make(folder)
-        again = folder.exists() and (call == 1 or self.how == "memory")
+        again = folder.exists() and (calls[f"{self.once} 1"] == 0 or self.how == "memory")
         return again and any(first_to_make(folder / str(number)) for number in range(1, self.times))
 
 
