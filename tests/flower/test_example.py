@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ APP = Path(__file__).resolve().parents[2] / "examples" / "flower-app"
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     monkeypatch.syspath_prepend(str(APP))
+    for name in ("client_app", "server_app"):  # those of another app may have been imported
+        monkeypatch.delitem(sys.modules, name, raising=False)
     return tuple(importlib.import_module(name) for name in ("client_app", "server_app"))  # type: ignore[return-value]
 
 
