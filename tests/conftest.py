@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
 import warnings
@@ -22,12 +23,14 @@ from torch import nn
 from fedkin.command import cli
 from fedkin.data.federation import Federation, Index
 from fedkin.engines import Simulation, Stacked
-from fedkin.engines.cluster.connection import QUIET, load_ray, waiting_actors
+from fedkin.engines.cluster.connection import QUIET, SETTINGS, load_ray, only_here, waiting_actors
 from fedkin.engines.problem import task_of
 from fedkin.messages import Task
 from fedkin.parts import Method
 from fedkin.round import State
 from fedkin.round import begin as first_state
+
+os.environ.update(SETTINGS)  # some tests import Ray before a run does
 
 Federate = Callable[..., Federation]
 Start = Callable[..., tuple[Simulation, Task, State]]
@@ -50,13 +53,15 @@ def ray_here() -> Iterator[Any]:
     """
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed")
-    ray = load_ray(alone=True)
-    with unclosed_files():
-        ray.init(num_cpus=4, object_store_memory=200_000_000, include_dashboard=False, **QUIET)
-    with waiting_actors(ray):
-        yield ray
-    with unclosed_files():
-        ray.shutdown()
+    ray = load_ray()
+    with only_here(ray):
+        with unclosed_files():
+            ray.init(num_cpus=4, object_store_memory=200_000_000, include_dashboard=False, **QUIET)
+        assert ray.util.get_node_ip_address() == "127.0.0.1", "it listens to nobody else"
+        with waiting_actors(ray):
+            yield ray
+        with unclosed_files():
+            ray.shutdown()
 
 
 @contextmanager

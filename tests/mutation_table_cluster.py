@@ -38,6 +38,7 @@ CLUSTER = [
     # the connection
     Mutation("a-connection-a-run", "stack = KEPT[-1] if KEPT else own", "stack = own", f"{CONNECTION} -k several"),
     Mutation("here-is-elsewhere", 'os.environ.pop("RAY_ADDRESS", None)', 'os.environ.get("RAY_ADDRESS")', CONNECTION),
+    Mutation("open-door", "with only_here(ray) if here else nullcontext():", "with nullcontext():", CONNECTION),
     Mutation("client-address", '"/" not in host and', "", f"{CONNECTION} -k cluster"),
     Mutation("closed-door-untold", '"Unauthenticated" in said or', "", f"{CONNECTION} -k lets"),
     Mutation(

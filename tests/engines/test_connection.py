@@ -123,6 +123,12 @@ class FakeRay:
         self.did: list[Any] = []
         self.error: Exception | None = None
         self.address: str | None = None
+        self._private = SimpleNamespace(ray_constants=SimpleNamespace(ENABLE_RAY_CLUSTER=True))
+
+    @property
+    def reachable(self) -> tuple[bool, str | None]:
+        """What Ray reads to know whether other machines may reach it, here and in processes that it starts."""
+        return self._private.ray_constants.ENABLE_RAY_CLUSTER, os.environ.get("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
 
     def is_initialized(self) -> bool:
         return self.did.count("shutdown") < sum(isinstance(what, dict) for what in self.did)
@@ -146,7 +152,7 @@ class FakeRay:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRay]:
     ray = FakeRay()
-    monkeypatch.setattr(connection, "load_ray", lambda alone: ray)
+    monkeypatch.setattr(connection, "load_ray", lambda: ray)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     yield ray
     assert not connection.KEPT
@@ -186,6 +192,14 @@ def test_a_ray_that_is_started_here_does_not_look_elsewhere(fake: FakeRay, monke
     with connected("here"):
         assert fake.address is None
         assert os.environ["RAY_ADDRESS"] == "10.0.0.9:6379"
+
+
+def test_a_ray_that_is_started_here_is_reached_from_nowhere_else(fake: FakeRay) -> None:
+    with connected():
+        assert fake.reachable == (False, "0")
+    assert fake.reachable == (True, None)
+    with connected("10.0.0.1:6379"):
+        assert fake.reachable == (True, None)
 
 
 def test_a_ray_that_does_not_start_is_a_sentence(fake: FakeRay) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from fedkin.engines.cluster.address import check_address, refusal
@@ -15,14 +14,16 @@ HERE = "here"  # the address that means: start Ray on this machine
 QUIET: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
 
 
-def load_ray(alone: bool) -> Any:
-    """Import Ray, or say what to install. `alone`: it will be started on this machine and listens to nobody else."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else each start warns of a future change
-    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # else Ray prints pages of an actor that ended, to stdout
-    if alone and "ray" not in sys.modules:
-        # Ray reads this when it is imported. On Linux too it then has the address 127.0.0.1, and is no open door
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+SETTINGS = {  # that Ray reads when it is imported
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else each start warns of a future change
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # else Ray prints pages about an actor that ended, on standard output
+}
+
+
+def load_ray() -> Any:
+    """Import Ray, or say what to install."""
+    os.environ.update({name: value for name, value in SETTINGS.items() if name not in os.environ})
     try:
         import ray
     except ImportError as error:
@@ -34,32 +35,47 @@ def load_ray(alone: bool) -> Any:
 
 def check_cluster(address: str | None) -> None:
     """Refuse, before anything is begun, to use a Ray that is not installed, or a cluster that does not answer."""
-    ray = load_ray(alone=address in (None, HERE))
+    ray = load_ray()
     if address is not None and address != HERE and not ray.is_initialized():
         check_address(address)
+
+
+@contextmanager
+def only_here(ray: Any) -> Iterator[None]:
+    """Let a Ray that is started meanwhile have the address 127.0.0.1, as on other systems than Linux: no open door."""
+    name, constants = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", ray._private.ray_constants
+    before, there = constants.ENABLE_RAY_CLUSTER, os.environ.get(name)
+    constants.ENABLE_RAY_CLUSTER, os.environ[name] = False, "0"  # here, and in processes that are started from here
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+        os.environ.pop(name)
+        os.environ.update({} if there is None else {name: there})
 
 
 @contextmanager
 def opened(ray: Any, address: str | None, cores: int | None) -> Iterator[None]:
     """Connect to the cluster at this address, or start Ray on this machine; at the end let go of it again."""
     here = address is None or address == HERE
-    there = os.environ.pop("RAY_ADDRESS", None) if here else None  # which Ray would take for one that was asked for
     number = None if cores is None else max(cores, os.cpu_count() or 1)
     how = {"num_cpus": number, "include_dashboard": False} if here else {"address": address}
-    try:
-        ray.init(**how, **QUIET)
-    except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        ray.shutdown()
-        if here:
+    with only_here(ray) if here else nullcontext():
+        there = os.environ.pop("RAY_ADDRESS", None) if here else None  # which Ray would take for one that was asked for
+        try:
+            ray.init(**how, **QUIET)
+        except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            ray.shutdown()
+            if not here:
+                raise refusal(str(address), str(error)) from error
             reason = str(error).strip().splitlines()[0].rstrip(".")
             raise BadInput(f"Ray does not start on this machine ({reason}); leave Ray out.") from error
-        raise refusal(str(address), str(error)) from error
-    finally:
-        os.environ.update({} if there is None else {"RAY_ADDRESS": there})
-    try:
-        yield
-    finally:
-        ray.shutdown()
+        finally:
+            os.environ.update({} if there is None else {"RAY_ADDRESS": there})
+        try:
+            yield
+        finally:
+            ray.shutdown()
 
 
 KEPT: list[ExitStack] = []  # what is open until the innermost block of `kept` ends
@@ -82,7 +98,7 @@ def connected(address: str | None = None, cores: int | None = None) -> Iterator[
     Where this process is connected already, that connection is used, and stays. `cores` is how many a Ray that is
     started here may use at least.
     """
-    ray = load_ray(alone=address in (None, HERE))
+    ray = load_ray()
     if ray.is_initialized():
         yield ray
         return
