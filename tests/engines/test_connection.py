@@ -194,7 +194,10 @@ def test_a_ray_that_is_started_here_does_not_look_elsewhere(fake: FakeRay, monke
         assert os.environ["RAY_ADDRESS"] == "10.0.0.9:6379"
 
 
-def test_a_ray_that_is_started_here_is_reached_from_nowhere_else(fake: FakeRay) -> None:
+def test_a_ray_that_is_started_here_is_reached_from_nowhere_else(
+    fake: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", raising=False)
     with connected():
         assert fake.reachable == (False, "0")
     assert fake.reachable == (True, None)
