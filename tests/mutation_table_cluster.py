@@ -58,6 +58,9 @@ CLUSTER = [
     # one sentence
     Mutation("lifted-all-the-same", "vmap(f) if self.unlifted is None else looped(f)", "vmap(f)", LIFTING),
     Mutation("layer-around-the-layer", "return inside[-1] if inside", "return inside[0] if inside", LIFTING),
+    Mutation(
+        "sample-unsaid-in-csv", "assign(scored=scored) if scored", "assign() if scored", "runs/test_score_clients.py"
+    ),
     Mutation("device-beyond-the-last", "there = (device.index or 0) < number", "there = True", "runs/test_device.py"),
     Mutation(
         "start-of-actors-twice", "self.seconds[NETWORK] - startup", "self.seconds[NETWORK]", "runs/test_profile.py"

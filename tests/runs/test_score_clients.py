@@ -107,7 +107,13 @@ def test_everybody_is_told(tmp_path: Path) -> None:
     html = page(studied(tmp_path / "both"))
     assert html.split("</header>")[0].count(WORDS) == 1
     assert html.count(WORDS) >= 4
-    assert f"S{WORDS}." in found.export(tmp_path / "table.md").read_text()
+    for name in ("table", "clients", "pairs"):
+        write = {"table": found.export, "clients": found.export_clients, "pairs": found.export_pairs}[name]
+        for ending in ("md", "tex"):
+            assert write(tmp_path / f"{name}.{ending}").read_text().count(f"S{WORDS}.") == 1
+        rows = write(tmp_path / f"{name}.csv").read_text().splitlines()
+        assert rows[0].endswith(",scored")
+        assert all(WORDS in row for row in rows[1:])
 
 
 def test_a_sample_of_all_is_all(tmp_path: Path) -> None:

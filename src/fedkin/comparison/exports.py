@@ -60,19 +60,19 @@ def checked_path(path: Path | str) -> Path:
 def write_table(found: Comparison, path: Path | str) -> Path:
     """Write the table of the methods: scores with their spread, gain over training alone, verdict and cost."""
     table, scored = found.table(), [" ".join(words) for words in found.scored()]
-    notes = [scored_note(found), footnote(found), led(found.leader)]
+    notes = [footnote(found), led(found.leader)]
 
     def grid() -> Grid:
         made = methods_grid(table, scored, METRICS[found.metric], best_cells(found))
         return with_targets(made, found.summary.get("targets", []))
 
-    return write(path, table, grid, notes)
+    return write(found, path, table, grid, notes)
 
 
 def write_clients(found: Comparison, path: Path | str) -> Path:
     """Write the table of the clients: what each gains over training alone by each method."""
     gains = found.gains()
-    return write(path, gains, lambda: clients_grid(gains, METRICS[found.metric]))
+    return write(found, path, gains, lambda: clients_grid(gains, METRICS[found.metric]))
 
 
 def write_pairs(found: Comparison, path: Path | str) -> Path:
@@ -81,20 +81,24 @@ def write_pairs(found: Comparison, path: Path | str) -> Path:
     require(
         len(pairs), "This comparison has no pairs of methods: an older version wrote it, or clients have no scores."
     )
-    return write(path, pairs, lambda: pairs_grid(pairs, METRICS[found.metric]), [led(found.leader)])
+    return write(found, path, pairs, lambda: pairs_grid(pairs, METRICS[found.metric]), [led(found.leader)])
 
 
-def write(path: Path | str, table: pd.DataFrame, grid: Callable[[], Grid], notes: Sequence[str] = ()) -> Path:
-    """Write a table: raw numbers as .csv, or the grid that is read, with notes below it."""
-    where = checked_path(path)
-    text = table.to_csv() if where.suffix == ".csv" else WRITERS[where.suffix](grid(), [note for note in notes if note])
+def write(
+    found: Comparison, path: Path | str, table: pd.DataFrame, grid: Callable[[], Grid], notes: Sequence[str] = ()
+) -> Path:
+    """Write a table: raw numbers as .csv, or the grid that is read, with notes below it.
+
+    Where not all clients were scored it says so: in a column, or in the first note.
+    """
+    where, scored = checked_path(path), next(iter(found.methods.values())).get("scored", "")
+    if where.suffix == ".csv":
+        text = (table.assign(scored=scored) if scored else table).to_csv()
+    else:
+        said = [f"{scored.capitalize()}." if scored else "", *notes]
+        text = WRITERS[where.suffix](grid(), [note for note in said if note])
     files.write(where, text.encode())
     return where
-
-
-def scored_note(found: Comparison) -> str:
-    """Return of whom the scores are, where not all clients were scored."""
-    return f"{said.capitalize()}." if (said := next(iter(found.methods.values())).get("scored", "")) else ""
 
 
 def footnote(found: Comparison) -> str:
