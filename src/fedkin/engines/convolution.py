@@ -124,7 +124,11 @@ class Looped:
     """Images are (m B, C, H, W) with the channels innermost, as oneDNN and pools like them."""
 
     def enter(self, x: Tensor) -> Tensor:
-        return x.flatten(0, 1).contiguous(memory_format=LAST)
+        images = x.flatten(0, 1)
+        if images.shape[1] > 1:
+            return images.contiguous(memory_format=LAST)
+        n, one, height, width = images.shape  # one channel lies either way, and strides say how outputs are to lie
+        return images.contiguous().as_strided(images.shape, (height * width, one, width, one))
 
     def leave(self, x: Tensor, m: int) -> Tensor:
         vectors: Tensor = x.flatten(1).unflatten(0, (m, -1))

@@ -84,7 +84,7 @@ class FusedLayers(Fused):
     """The gradients of a sequence of layers that `fits`. `way` names how its images are convolved, if it has any."""
 
     def __init__(self, layers: Layers, way: str = "looped"):
-        self.layers = layers
+        self.layers = layers = pooled_first(layers)
         images = any(isinstance(layer, nn.Conv2d | nn.MaxPool2d) for _, layer in layers)
         self.way = WAYS[way] if images else None
         kinds = (nn.Linear, nn.Conv2d)
@@ -104,6 +104,16 @@ class FusedLayers(Fused):
             assert d is not None
             d, found = backs[i](d, i > self.first)
             yield from found.items()
+
+
+def pooled_first(layers: Layers) -> Layers:
+    """Return the layers with every ReLU behind the pool that follows it: the outputs and gradients are the same, and the
+    ReLU has fewer numbers to look at."""
+    found = list(layers)
+    for i in range(len(found) - 1):
+        if isinstance(found[i][1], nn.ReLU) and isinstance(found[i + 1][1], nn.MaxPool2d):
+            found[i], found[i + 1] = found[i + 1], found[i]
+    return found
 
 
 def add(value: Tensor, keep: float, scale: float, found: Gradient) -> None:
