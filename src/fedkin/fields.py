@@ -159,7 +159,7 @@ def fits(hint: Any, value: object) -> bool:
 
 def number(hint: type) -> Rule:
     """The rule that a value is a finite number, and a whole one where the annotation is int."""
-    wanted = "a finite number" if hint is float else "a whole number"
+    wanted = "a finite number of at most 1e30" if hint is float else "a whole number below 2**31"
     return Rule(lambda v: is_number(v, whole=hint is int), f"{{part}}.{{name}} must be {wanted}, not {{value!r}}.")
 
 

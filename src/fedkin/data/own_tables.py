@@ -14,6 +14,7 @@ from fedkin.data.columns import MOST
 from fedkin.data.natural_order import natural_key, natural_order
 from fedkin.data.notation import partition_argument
 from fedkin.data.read_files import TABLES, File, read_file
+from fedkin.data.room import check_room
 from fedkin.data.samples import Samples, Table
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
@@ -39,6 +40,7 @@ def read_own(data: Data, progress: bool = False) -> Samples:
     asked = data.client or (str(column) if column is not None and name == "natural" else None)
     if path.is_file():
         return _samples([read_file(path)], data, asked or CLIENT, needs_client=name == "natural")
+    check_room(*tables_in(path))
     read = [read_file(file) for file in tables_in(path)]
     if asked is None:  # then a file is a client, also if it has a column that is called client
         check_names(read)

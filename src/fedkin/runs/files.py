@@ -22,6 +22,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
+from fedkin.core.machine import free
 from fedkin.errors import BadInput, require
 from fedkin.runs import layout
 
@@ -150,9 +151,16 @@ def write_json(path: Path, value: object) -> None:
     write(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
 
 
+def text_of(path: Path) -> str:
+    """Return the text of a file; raises `Damaged` where it is no file, or takes more memory than is free."""
+    if path.exists() and (not path.is_file() or path.stat().st_size > free()):
+        raise Damaged(f"{path} is damaged: it is no file, or larger than the memory that is free")
+    return path.read_text()
+
+
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text())
+        return json.loads(text_of(path))
     except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{path} cannot be read: {error}") from error
 
