@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedkin.errors import BadInput, is_text, shown
+
 Task = Literal["classify", "regress"]
 
 
@@ -85,6 +87,12 @@ class Federation:
         None  # (n,) the clients' numbers in the federation of which this is a part; None: 0, 1, ...
     )
     elsewhere: bool = False  # whether the samples lie elsewhere, and `x` and `y` have one row that stands for them all
+
+    def __post_init__(self) -> None:
+        for what, names in (("client", self.clients), ("class", self.labels)):
+            if not is_text("".join(names)):
+                odd = next(name for name in names if not is_text(name))
+                raise BadInput(f"The name of the {what} {shown(odd)} is no text; rename it.")
 
     @property
     def n(self) -> int:

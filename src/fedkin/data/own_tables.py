@@ -33,6 +33,7 @@ OWNER = "\0owner"  # a column of the joined table that is no column of any file
 def read_own(data: Data, progress: bool = False) -> Samples:
     """The samples in the file or the folder `data.name`. `progress` says on stderr that a large one is being read."""
     path = own_path(data.name)
+    check_room(*([path] if path.is_file() else tables_in(path)))
     size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.iterdir()))
     if progress and size > LARGE:
         print(f"Reading {path.name}, {size / 1e6:,.0f} MB ...", file=sys.stderr, flush=True)
@@ -40,7 +41,6 @@ def read_own(data: Data, progress: bool = False) -> Samples:
     asked = data.client or (str(column) if column is not None and name == "natural" else None)
     if path.is_file():
         return _samples([read_file(path)], data, asked or CLIENT, needs_client=name == "natural")
-    check_room(*tables_in(path))
     read = [read_file(file) for file in tables_in(path)]
     if asked is None:  # then a file is a client, also if it has a column that is called client
         check_names(read)

@@ -81,11 +81,12 @@ def needed(method: Method, size: Size) -> dict[str, int]:
     after = max(scored, method.keep.copies * size.m, stored - down - up)
     steps = DECLARED if train.steps_by_descent else LIFTED
     cores = (size.threads - 1) * min(ON_THEIR_WAY, size.trained * (size.model + size.slots))
-    each = steps * size.model + 2 * size.activations + size.planned
+    trained = min(size.chunk, size.trained)
     return {
         "private": min(size.held, size.n * size.slots),
         "round": (down + up) * size.model,
-        "training": min(size.chunk, size.trained) * each + cores,
+        "training": trained * (steps * size.model + 2 * size.activations) + cores,
+        "steps": trained * size.planned,
         "scoring": after * size.model,
         "data": size.copied + PROGRAM,
     }
@@ -95,6 +96,7 @@ ADVICE = {
     "private": "less --memory for private models",
     "round": "fewer clients a round (--set select.count=10) or fewer --clients",
     "training": "a smaller --chunk",
+    "steps": "fewer steps or epochs (--set train.steps=10)",
     "scoring": "fewer clients that are scored (--score-clients 100)",
     "data": "fewer --samples",
 }
@@ -126,8 +128,8 @@ def advice(name: str, need: Mapping[str, int]) -> list[str]:
     total, there = sum(need.values()), free()
     if total <= there:
         return []
-    most = sorted(ADVICE, key=lambda cause: -need[cause])[:2]
+    most = [cause for cause in sorted(ADVICE, key=lambda cause: -need[cause]) if need[cause] > total / 5]
     what = f"{name} needs about {readable(total)} at its peak, and {readable(there)} are free"
-    said = f"{what}; take a smaller model, {' or '.join(ADVICE[cause] for cause in most)}."
+    said = f"{what}; take a smaller model, {', or '.join(ADVICE[cause] for cause in most[:2])}."
     require(total <= MUCH * there, said)
     return [said]

@@ -106,6 +106,27 @@ class SummarySaid(Said):
     rounds: From1
 
 
+class Rows(Said):
+    """A file of rows of private models, as a checkpoint names it."""
+
+    file: Name
+    rows: From1
+    checksum: StrictStr
+
+
+class CheckpointSaid(Said):
+    """The JSON file of a checkpoint."""
+
+    round: From0
+    checksum: StrictStr
+    lengths: dict[Name, From0]
+    time: dict[StrictStr, float]
+    digests: dict[Name, StrictStr] = {}
+    drawn: dict[StrictStr, StrictStr] | None = None
+    segments: list[Rows] = []
+    layout: StrictStr = ""
+
+
 class Line(TypedDict):
     """A line of rounds.jsonl."""
 

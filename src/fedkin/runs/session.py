@@ -35,7 +35,7 @@ from fedkin.runs.imbalance import one_sided
 from fedkin.runs.profile import DATA, NETWORK, Stopwatch
 from fedkin.runs.pulse import Pulse
 from fedkin.runs.recorder import Recorder, in_order, line, pictured
-from fedkin.runs.resume import as_begun, check, stored_experiment
+from fedkin.runs.resume import as_begun, check, mended, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Build, Setup, engine_of, set_up
 from fedkin.runs.spent import of_round
@@ -71,6 +71,9 @@ def run(
     asked = experiment
     if resume:
         require(place is not None, "Resuming needs the folder of the run.")
+        if place is not None and place.begun:
+            with files.locked(place.path):
+                mended(place, str(place.path), warn)
         asked = as_begun(experiment, stored_experiment(place or RunFolder(Path()))["resolved"])
     elif place is not None:
         require(not place.begun, f"{place.path} holds a run already; choose another folder, or resume it.")
