@@ -60,6 +60,7 @@ TRUST = [
         "any-batch-is-tried", "min(train.batch, max(1, len(federation.train.rows)))", "train.batch", f"{SIZES} -k harm"
     ),
     Mutation("any-number-of-layers", "require(len(words) <= DEEPEST,", "require(True,", f"{SIZES} -k layers"),
+    Mutation("locks-through-links", 'os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb")', 'os.O_CREAT, 0o666), "rb")', OUTSIDE),
     Mutation("any-number-of-arms", "require(number <= MANY, f", "require(True or number, f", f"{SIZES} -k arms"),
     Mutation("manifests-lead-elsewhere", "not all(map(inside, found))", "False", f"{RECOVERY} -k elsewhere"),
     Mutation(

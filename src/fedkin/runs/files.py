@@ -42,7 +42,7 @@ def locked(folder: Path) -> Iterator[None]:
     The system frees the lock when the process ends, however that happens; the empty file stays.
     """
     check_links(folder)
-    with os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb") as file:
+    with opened_lock(folder) as file:
         for tries in range(TRIES, 0, -1):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,6 +54,11 @@ def locked(folder: Path) -> Iterator[None]:
             except OSError:
                 break  # a file system without locks
         yield
+
+
+def opened_lock(folder: Path) -> BinaryIO:
+    """Open the lock of a folder, which is empty; a link is not followed."""
+    return os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb")
 
 
 def check_links(folder: Path) -> None:
@@ -69,7 +74,7 @@ def check_links(folder: Path) -> None:
 def alone(folder: Path) -> Iterator[None]:
     """Let one process at a time work in this folder; the others wait."""
     make_folder(folder)
-    with open(folder / LOCK, "w") as file:
+    with opened_lock(folder) as file:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
