@@ -80,17 +80,20 @@ def main() -> None:
         return
     cases = [(method, *size) for size in SIZES for method in args.methods]
     rows = []
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text("")
     for case in [*cases, *IMAGES, *(LARGE if args.large else ())]:
         rows.append(measured(case))
         row = rows[-1]
         sizes = " ".join(f"{row[name] / 1e6:8,.0f}" for name in ("estimated", "measured", "system"))
         about = f"{row['method']:15} {row['model']:18} {row['clients']:3} {row['selected']:3}"
         print(f"{about} {sizes} {row['ratio']:6.2f}", flush=True)
+        if args.json:
+            with args.json.open("a") as file:
+                file.write(json.dumps(row) + "\n")
     ratios = sorted(row["ratio"] for row in rows)
     print(f"expected / measured: {ratios[0]:.2f} to {ratios[-1]:.2f}, median {ratios[len(ratios) // 2]:.2f}")
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 if __name__ == "__main__":
