@@ -56,7 +56,7 @@ class Index:
         return [self.rows[a:b] for a, b in pairwise(self.start.tolist())]
 
 
-def check_names(what: str, names: Iterable[str]) -> None:
+def check_names(what: str, names: Sequence[str]) -> None:
     """Refuse a name that no file can hold."""
     if not is_text("".join(names)):
         odd = next(name for name in names if not is_text(name))
