@@ -20,6 +20,7 @@ from fedkin.round import begin
 from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import RunFolder
+from fedkin.runs.memory import check_together
 from fedkin.runs.resume import check_rounds, check_same
 from fedkin.runs.run import Run
 from fedkin.runs.setup import cores, set_up
@@ -171,6 +172,7 @@ def settled(experiments: Sequence[Experiment], loaded: Loaded, jobs: int) -> lis
     another. Each of `jobs` processes gets its share of the cores.
     """
     setups = [set_up(experiment, loaded(experiment)) for experiment in experiments]
+    check_together([setup.need for setup in setups], jobs)
     for experiment, setup in zip(experiments, setups, strict=True):
         begin(experiment.method, setup.task)
     every, most = max(setup.evaluate_every for setup in setups), max(1, cores() // jobs)
