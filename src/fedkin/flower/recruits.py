@@ -19,6 +19,7 @@ from fedkin.flower.nodes import FedkinNodes, Keys, Nodes, OwnNodes
 from fedkin.flower.records import tensors
 from fedkin.messages import Model, Task
 from fedkin.parts import Method
+from fedkin.privacy import Privacy
 from fedkin.select import Uniform
 from fedkin.sites.agreement import agree
 from fedkin.sites.allowed import GIVEN
@@ -72,6 +73,7 @@ def recruited(
     seed: int,
     timeout: float,
     largest: float | None,
+    privacy: Privacy | None,
     warn: Warn,
 ) -> tuple[Nodes, dict[str, Any]]:
     """Return the nodes of a strategy, and what those that run fedkin's client agree on."""
@@ -81,6 +83,8 @@ def recruited(
     answers = transport.gather(Request(uuid4().hex, "introduce"), timeout)
     transport.warn = warn
     if not answers:
+        own = "These nodes run a ClientApp of their own, which adds no noise"
+        require(privacy is None, f"{own}; leave dp out, or make it with fedkin.flower.client.")
         check_plain(method)
         return OwnNodes(tuple(present), model, rest, keys, largest, warn), {}
     among = f"{len(answers)} of {len(present)} nodes run fedkin's client"
@@ -89,6 +93,7 @@ def recruited(
     names, sizes, agreed = agreed_on(answers, warn)
     dtype = str(next(iter(model.values())).dtype).removeprefix("torch.")
     how: dict[str, Any] = {"network": GIVEN, "dtype": dtype, "largest": largest, "warn": warn}
+    how |= {"dp": None if privacy is None else str(privacy)}
     own = method.collaborate.gives.own_model
     ledger = Ledger(names, sizes, agreed, method.train, model, seed, own=own, **how)
     return FedkinNodes(transport, ledger, keys, timeout), agreed

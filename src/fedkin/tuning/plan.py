@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fedkin.comparison.plan import settled, with_local
+from fedkin.comparison.plan import check_side_by_side, settled, with_local
 from fedkin.errors import BadInput, require
 from fedkin.imports import named_in
 from fedkin.parts import Method, Train
@@ -112,6 +112,7 @@ def plan_for(
     names = [experiment.method.name for experiment in experiments]
     require(len(set(names)) == len(names), f"Two methods have the same name: {', '.join(names)}.")
     check_used([experiment.method for experiment in experiments], asked)
+    check_side_by_side(experiments, jobs, None)
     experiments = [with_validation(experiment, validation) for experiment in experiments]
     spaces = [space_of(experiment.method, asked) for experiment in experiments]
     aims = [aim_of(experiment, loaded(experiment), budget.average) for experiment in experiments]
