@@ -83,8 +83,8 @@ def recruited(
     answers = transport.gather(Request(uuid4().hex, "introduce"), timeout)
     transport.warn = warn
     if not answers:
-        own = "These nodes run a ClientApp of their own, which adds no noise"
-        require(privacy is None, f"{own}; leave dp out, or make it with fedkin.flower.client.")
+        theirs = "These nodes run a ClientApp of their own, which adds no noise"
+        require(privacy is None, f"{theirs}; leave dp out, or make it with fedkin.flower.client.")
         check_plain(method)
         return OwnNodes(tuple(present), model, rest, keys, largest, warn), {}
     among = f"{len(answers)} of {len(present)} nodes run fedkin's client"

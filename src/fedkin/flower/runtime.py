@@ -66,7 +66,9 @@ def simulated(make: Make, parts: list[Federation], cores: int) -> Iterator[Grid]
 
         def work() -> None:
             try:
-                vce_api.run_api(lambda: taken(app), lambda: backend(ray, cores), nodes, states, stores, stop, VceMetrics())
+                vce_api.run_api(
+                    lambda: taken(app), lambda: backend(ray, cores), nodes, states, stores, stop, VceMetrics()
+                )
             except BaseException as error:
                 grid.why = error.__cause__ or error
 

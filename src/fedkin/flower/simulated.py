@@ -76,9 +76,14 @@ class Simulated(Stacked):
         except BaseException:
             self.close()
             raise
-        facts: dict[str, Any] = {"network": GIVEN, "dtype": str(dtype).removeprefix("torch."), "balanced": balanced, "warn": warn}
+        facts: dict[str, Any] = {
+            "network": GIVEN,
+            "dtype": str(dtype).removeprefix("torch."),
+            "balanced": balanced,
+            "warn": warn,
+        }
         known = sites.names, federation.train.sizes, sites.agreed, train, self.network.model, seed
-        self.talk, self.ledger = Talk(sites), Ledger(*known, own=own, numbers=self.batching.numbers, **facts)
+        self.talk, self.ledger = Talk(sites), Ledger(*known, own=own, numbers=self.batching.numbers.tolist(), **facts)
         self.startup = time.monotonic() - began
 
     def app(self, samples: Callable[[int], Federation]) -> ClientApp:
@@ -132,7 +137,9 @@ class Simulated(Stacked):
             kept = [number for number in some.tolist() if self.ledger.version[number] == round]
             rows = [self.kept_by(number).read(round, first) for number in kept]
             if rows:
-                self.slots.write(torch.tensor(kept), {slot: tree.stacked([row[slot] for row in rows]) for slot in first})
+                self.slots.write(
+                    torch.tensor(kept), {slot: tree.stacked([row[slot] for row in rows]) for slot in first}
+                )
 
     def restore(self, private: Message | Sealed) -> None:
         super().restore(private)

@@ -158,7 +158,9 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
         self.releases[self.nodes.released(records)] += 1
         both = spent(self.privacy, self.releases)
         names = {"fedkin-epsilon": both["epsilon"], "fedkin-epsilon-replaced": both["epsilon_replaced"]}
-        found = {f"{name}-{site}": e for name, all in names.items() for site, e in zip(self.nodes.names, all, strict=True)}
+        found = {
+            f"{name}-{site}": e for name, all in names.items() for site, e in zip(self.nodes.names, all, strict=True)
+        }
         return found | {"fedkin-delta": self.privacy.delta}
 
     def replied(self, replies: Iterable[Message], where: str) -> dict[int, RecordDict]:

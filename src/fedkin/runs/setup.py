@@ -99,7 +99,9 @@ def check_simulated(experiment: Experiment) -> None:
     """Refuse what a site that Flower simulates cannot do."""
     engine_called(experiment.engine)
     name = experiment.method.name
-    require(not experiment.method.train.pools, f"{name} puts samples together, and each node has its own; leave it out.")
+    require(
+        not experiment.method.train.pools, f"{name} puts samples together, and each node has its own; leave it out."
+    )
     require(experiment.device == "cpu", "With --engine flower clients train on the CPU; leave --device out.")
 
 

@@ -65,7 +65,11 @@ class Ledger:
 
     def value(self, number: int, **more: Any) -> dict[str, Any]:
         """Return what a site needs to know to do anything in this run, and what it is to do."""
-        found = {"run": self.facts | {"id": self.run, "number": self.numbers[number]}, "held": self.version[number], **more}
+        found = {
+            "run": self.facts | {"id": self.run, "number": self.numbers[number]},
+            "held": self.version[number],
+            **more,
+        }
         if self.slots and self.version[number] == 0:
             found["initial"] = self.model
         if self.pool is not None:
