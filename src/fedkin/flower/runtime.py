@@ -90,18 +90,21 @@ def taken(reference: Any) -> Any:
 
 
 def backend(ray: Any, cores: int) -> Any:
-    """Return what hands messages to actors, so many of which share the cores that Ray counts."""
-    from flwr.server.superlink.fleet.vce.backend.raybackend import RayBackend
+    """Return what hands messages to actors: one for each of so many cores, as far as Ray has them."""
+    from flwr.server.superlink.fleet.vce.backend.raybackend import BasicActorPool, ClientAppActor, RayBackend
 
     class Actors(RayBackend):  # type: ignore[misc]
-        """Flower's own, which at the end leaves Ray to whoever started it."""
+        """Flower's own, with as many actors as are asked for; at the end it leaves Ray to whoever started it."""
+
+        def build(self, app: Callable[[], ClientApp]) -> None:
+            self.pool, self.app_fn = BasicActorPool(ClientAppActor, self.client_resources, {}), app
+            self.pool.add_actors_to_pool(min(cores, self.pool.actors_capacity))
 
         def terminate(self) -> None:
             for actor in self.pool.pool if self.pool is not None else ():
                 ray.kill(actor)
 
-    all_cores = int(ray.cluster_resources().get("CPU", 1))
-    return Actors({"client_resources": {"num_cpus": max(1, all_cores // cores), "num_gpus": 0.0}})
+    return Actors({"client_resources": {"num_cpus": 1, "num_gpus": 0.0}})
 
 
 @contextmanager
