@@ -6,7 +6,8 @@ from mutation_table import Mutation
 
 FAULTS, REFUSALS, GOING_ON = "sites/test_faults.py", "sites/test_refusals.py", "sites/test_going_on.py"
 MEETING, AGREE, GRID = "sites/test_meeting.py", "sites/test_sites_agree.py", "flower/test_grid.py"
-STRATEGY = "flower/test_strategy.py"
+STRATEGY, NOISED = "flower/test_strategy.py", "flower/test_strategy_privacy.py"
+SIMULATED = "flower/test_simulated.py"
 
 SITES = [
     Mutation(
@@ -68,5 +69,37 @@ SITES = [
         'else one["model"] for i, one in sent.items()',
         'else next(iter(sent.values()))["model"] for i, one in sent.items()',
         STRATEGY,
+    ),
+    Mutation("batches-of-a-place", '"number": self.numbers[number]}', '"number": number}', f"{SIMULATED} -k numbers"),
+    Mutation("slots-stay-at-sites", "self.take(ids, round)", "pass", f"{SIMULATED} -k are_stacked"),
+    Mutation("sites-begin-anew", "self.ledger.version[number] = BEGIN", "pass", f"{SIMULATED} -k exactly"),
+    Mutation(
+        "goes-on-without-a-client", "order), everyone=True)", "order), everyone=False)", f"{SIMULATED} -k without"
+    ),
+    Mutation(
+        "simulated-without-noise",
+        "if self.guard is None or not len(reply.ids):",
+        "if True:",
+        f"{SIMULATED} -k noise",
+    ),
+    Mutation(
+        "slots-of-the-dead",
+        "if folder not in (self.folder, self.slots.folder):",
+        "if False:",
+        f"{SIMULATED} -k exactly",
+    ),
+    Mutation("jobs-of-actors", "alone = busy is None or", "alone = True or", f"{SIMULATED} -k sentence"),
+    Mutation(
+        "pooled-on-nodes", "require(not experiment.method.train.pools,", "require(True,", f"{SIMULATED} -k sentence"
+    ),
+    Mutation("strategy-without-noise", '"dp": None if privacy is None else str(privacy)', '"dp": None', NOISED),
+    Mutation("own-app-with-noise", 'require(privacy is None, f"{theirs}', 'require(True, f"{theirs}', NOISED),
+    Mutation("strategy-counts-nothing", "self.releases[self.nodes.released(records)] += 1", "pass", NOISED),
+    Mutation("every-node-asked", "if answer.reason.startswith(ANOTHER):", "if False:", f"{STRATEGY} -k one_node"),
+    Mutation(
+        "space-of-a-wrapped-method",
+        "return experiment.method if experiment.dp is None else unprotected(experiment.method)",
+        "return experiment.method",
+        "tuning/test_tune.py -k noise",
     ),
 ]

@@ -11,6 +11,7 @@ from typing import Any
 from fedkin.comparison.divisions import data_seed_of, divisions, split_of
 from fedkin.data import Data, load
 from fedkin.data.federation import Federation
+from fedkin.engines import ACTORS
 from fedkin.engines.cluster.connection import check_cluster
 from fedkin.errors import BadInput, require
 from fedkin.imports import named_in
@@ -260,8 +261,9 @@ def checked_number(value: object, what: str) -> int:
 
 def check_side_by_side(experiments: Sequence[Experiment], jobs: int, cluster: str | None) -> None:
     """Refuse a cluster that is not there, and runs side by side of which each uses all cores by itself."""
-    alone = all(one.engine != "ray" for one in experiments) or (jobs == 1 and cluster is None)
-    require(alone, "The engine ray uses all cores by itself; leave --jobs or --engine out.")
+    busy = next((one.engine for one in experiments if one.engine in ACTORS), None)
+    alone = busy is None or (jobs == 1 and cluster is None)
+    require(alone, f"The engine {busy} uses all cores by itself; leave --jobs or --engine out.")
     if cluster is not None:
         check_cluster(cluster)
 

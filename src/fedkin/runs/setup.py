@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from torch import Tensor
 from fedkin import evaluate, metrics, models
 from fedkin.core import batches, tree
 from fedkin.data.federation import Federation
-from fedkin.engines import ENGINES, Engine
+from fedkin.engines import ACTORS, Engine, engine_called
 from fedkin.engines.cluster.connection import check_cluster, kept
 from fedkin.engines.cluster.division import check_actors
 from fedkin.engines.network import Network
@@ -56,6 +57,8 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     if experiment.engine == "ray":
         check_cluster(experiment.ray_address)
         check_actors(experiment.actors, federation.n)
+    if experiment.engine == "flower":
+        check_simulated(experiment)
     kinds = evaluate.wanted_kinds(method, experiment.score, federation.common is not None)
     module, sample = experiment.model, evaluate.sampled(experiment.seed, federation.n, experiment.score_clients)
     scored = federation.n if sample is None else len(sample)
@@ -71,7 +74,7 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     task = task_of(federation, network, experiment.rounds, experiment.seed)
     if method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)
-    engine = ENGINES[experiment.engine]
+    engine = engine_called(experiment.engine)
     chunk, usual = (experiment.chunk or choice(network) for choice in (engine.default_chunk, engine.usual_chunk))
     threads = experiment.threads or default_threads()
     tested = federation.test.sizes if sample is None else federation.test.sizes[sample]
@@ -125,12 +128,24 @@ def check_task(experiment: Experiment, federation: Federation) -> None:
     require(not weighted, "The targets are numbers, so there are no classes to weigh; leave --class-weights out.")
 
 
+def check_simulated(experiment: Experiment) -> None:
+    """Refuse what a site that Flower simulates cannot do."""
+    engine_called(experiment.engine)
+    name = experiment.method.name
+    require(
+        not experiment.method.train.pools, f"{name} puts samples together, and each node has its own; leave it out."
+    )
+    require(experiment.device == "cpu", "With --engine flower clients train on the CPU; leave --device out.")
+
+
 def built(
     experiment: Experiment, federation: Federation, setup: Setup, scratch: Path | None, warn: Callable[[str], None]
 ) -> Engine:
     """Build the engine that an experiment names."""
-    kind: Callable[..., Engine] = ENGINES[experiment.engine]
-    ray = {"actors": experiment.actors, "address": experiment.ray_address, "warn": warn}
+    kind: Callable[..., Engine] = engine_called(experiment.engine)
+    more: dict[str, Any] = {"warn": warn} if experiment.engine in ACTORS else {}
+    if experiment.engine == "ray":
+        more |= {"actors": experiment.actors, "address": experiment.ray_address}
     return kind(
         federation,
         setup.network,
@@ -145,7 +160,7 @@ def built(
         balanced=experiment.class_weights == "balanced",
         cores=setup.threads,
         guard=None if experiment.privacy is None else Guard(experiment.privacy, str(experiment.seed).encode()),
-        **ray if experiment.engine == "ray" else {},
+        **more,
     )
 
 
@@ -178,14 +193,14 @@ def engine_of(
 @contextmanager
 def actors_for(experiments: Sequence[Experiment]) -> Iterator[None]:
     """Let the actors of these experiments, where they have any, wait for the next one until the block ends."""
-    with kept() if any(one.engine == "ray" for one in experiments) else nullcontext():
+    with kept() if any(one.engine in ACTORS for one in experiments) else nullcontext():
         yield
 
 
 def on_this_machine(experiment: Experiment) -> Experiment:
     """Return the experiment without a cluster: what was trained by actors is looked at by the stacked engine."""
     here = replace(experiment, engine="stacked", actors=None, ray_address=None)
-    return here if experiment.engine == "ray" else experiment
+    return here if experiment.engine in ACTORS else experiment
 
 
 def default_threads() -> int:

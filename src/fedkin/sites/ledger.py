@@ -26,8 +26,8 @@ class Ledger:
 
     `version` says for each site after which round it holds the private slots that count; whatever a site did that never
     arrived here, it goes on from there. `model` is the first model. `network` is how sites know the network: one of
-    fedkin's names, or 'given'. `dp` is how sites noise their uploads. `warn` gets what the people at the server
-    should read.
+    fedkin's names, or 'given'. `dp` is how sites noise their uploads. `numbers` are those that sites draw their batches
+    by (None: their places). `warn` gets what the people at the server should read.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class Ledger:
         balanced: bool = False,
         largest: float | None = None,
         dp: str | None = None,
+        numbers: Sequence[int] | None = None,
         warn: Callable[[str], None] = print,
     ):
         self.names, self.sizes, self.part, self.model, self.own = tuple(names), sizes, train, model, own
@@ -52,6 +53,7 @@ class Ledger:
         self.facts = {"train": to_json(train), "model": network, "seed": seed, "dtype": dtype, "own": own}
         self.facts |= {"balanced": balanced, "agreed": agreed} | ({} if dp is None else {"dp": dp})
         self.slots = train.slots(model, own)  # what a site keeps to itself, as it begins
+        self.numbers = [int(number) for number in (range(len(self.names)) if numbers is None else numbers)]
         self.version = [0] * len(self.names)
         self.saved: list[list[int]] = []  # the versions of the checkpoints that a run keeps
         self.shows: str | None = None  # the slot that sites are asked to show, since somebody wanted to see it
@@ -63,7 +65,11 @@ class Ledger:
 
     def value(self, number: int, **more: Any) -> dict[str, Any]:
         """Return what a site needs to know to do anything in this run, and what it is to do."""
-        found = {"run": self.facts | {"id": self.run, "number": number}, "held": self.version[number], **more}
+        found = {
+            "run": self.facts | {"id": self.run, "number": self.numbers[number]},
+            "held": self.version[number],
+            **more,
+        }
         if self.slots and self.version[number] == 0:
             found["initial"] = self.model
         if self.pool is not None:
