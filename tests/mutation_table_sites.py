@@ -14,6 +14,9 @@ SITES = [
     ),
     Mutation("another-name-believed", "if answer.site != name:", "if False:", f"{FAULTS} -k weight_0"),
     Mutation("large-upload-counts", "mine > largest * usual > 0", "mine < 0", f"{FAULTS} -k weight_0"),
+    Mutation("clipped-to-the-limit", "scaled(good[number], usual / mine)", "good[number]", f"{FAULTS} -k shortened"),
+    Mutation("clipped-unsaid", "log.clipped = list(reply.clipped)", "log.clipped = []", f"{FAULTS} -k shortened"),
+    Mutation("large-model-shown", "why |= seen.why", "pass", f"{FAULTS} -k weight_0"),
     Mutation(
         "upload-of-another-shape",
         "fits = value.shape == wanted.shape and value.dtype == wanted.dtype",
@@ -53,7 +56,8 @@ SITES = [
     Mutation("private-models-shown", "require(slot == self.part.shared,", "require(True,", REFUSALS),
     Mutation("numbered-by-arrival", "for name in natural_order(found)", "for name in found", MEETING),
     Mutation("two-of-one-name", 'found[answer.site]["proof"] != said["proof"]', "False", MEETING),
-    Mutation("check-sum-without-secret", "blake2b(digest_size=16, key=secret)", "blake2b(digest_size=16)", MEETING),
+    Mutation("check-sum-without-secret", "blake2b(digest_size=16, key=key)", "blake2b(digest_size=16)", MEETING),
+    Mutation("check-sum-keyed-by-what-is-told", "self.samples.digest(key)", "self.samples.digest(proof)", MEETING),
     Mutation("batches-of-another", "numbers=torch.tensor([number])", "numbers=torch.tensor([0])", f"{AGREE} -k fedavg"),
     Mutation("liar-takes-the-name", "if self.proofs.setdefault(answer.site, proof) == proof:", "if True:", GRID),
     Mutation(

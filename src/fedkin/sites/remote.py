@@ -59,7 +59,7 @@ class Remote:
     ):
         self.sites, self.talk, self.federation = sites, Talk(sites), sites.federation()
         run: dict[str, Any] = {"own": own, "network": network, "dtype": dtype, "balanced": balanced}
-        run |= {"dp": dp, "largest": sites.largest, "warn": sites.warn}
+        run |= {"dp": dp, "largest": sites.largest, "too_large": sites.too_large, "warn": sites.warn}
         self.ledger = Ledger(sites.names, self.federation.train.sizes, sites.agreed, train, model, seed, **run)
         self.splits: tuple[Split, ...] = ("train", "test")
         self.splits += ("validation",) if self.federation.validation is not None else ()
@@ -106,8 +106,7 @@ class Remote:
 
     def current(self, ids: Tensor, slot: str) -> Model:
         missing = {i: self.ledger.value(i, show=slot) for i in self.ledger.unknown(ids, slot)}
-        for number, answer in self.talk.ask("work", missing, everyone=True).items():
-            self.ledger.known[number] = self.ledger.version[number], self.ledger.shown(answer)
+        self.ledger.show(self.talk.ask("work", missing, everyone=True))
         return self.ledger.current(ids)
 
     def train(
