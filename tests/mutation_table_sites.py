@@ -14,6 +14,13 @@ SITES = [
     ),
     Mutation("another-name-believed", "if answer.site != name:", "if False:", f"{FAULTS} -k weight_0"),
     Mutation("large-upload-counts", "mine > largest * usual > 0", "mine < 0", f"{FAULTS} -k weight_0"),
+    Mutation("asked-once-at-the-end", "again = last and", "again = False and", f"{FAULTS} -k run_ends"),
+    Mutation(
+        "any-name-for-a-key",
+        "if self.registered and keys.get(node) != answer.site:",
+        "if False:",
+        "federation/test_faults_on_loopback.py",
+    ),
     Mutation("clipped-to-the-limit", "scaled(good[number], usual / mine)", "good[number]", f"{FAULTS} -k shortened"),
     Mutation("clipped-unsaid", "log.clipped = list(reply.clipped)", "log.clipped = []", f"{FAULTS} -k shortened"),
     Mutation("large-model-shown", "why |= seen.why", "pass", f"{FAULTS} -k weight_0"),

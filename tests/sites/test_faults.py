@@ -107,7 +107,7 @@ def test_what_is_shortened_has_the_usual_length() -> None:
     assert not fit.why
     assert list(fit.clipped) == [2]
     assert torch.allclose(fit.good[2]["model"]["w"], torch.tensor([6.0, 8.0]))  # the median of the others
-    assert torch.allclose(fit.good[2]["control"]["w"], torch.full((2,), 0.02))
+    assert torch.allclose(fit.good[2]["control"]["w"], torch.full((2,), 0.01))
     for other in (0, 1, 3):
         assert torch.equal(fit.good[other]["model"]["w"], sent[other]["model"]["w"])
     assert fitting(sent, wanted, 101.0, "clip").clipped == {}
@@ -137,6 +137,29 @@ def test_a_large_model_counts_where_nobody_minds(party: Party, tmp_path: Path) -
     fails = lambda name, round: on_upload(huge) if name == "b10" else None  # noqa: E731
     run = played(party, FEDAVG, tmp_path / "run", fails, largest=None)
     assert all(line["replied"] == 4 for line in run.lines)
+
+
+def test_who_is_away_when_the_run_ends_is_asked_again(party: Party, tmp_path: Path) -> None:
+    """It would have neither scores of the last round nor its model otherwise."""
+    away: list[str] = []
+
+    def fails(name: str, round: int) -> str | None:
+        away.extend(["c"] if (name, round) == ("c", 0) else [])
+        return "dead" if (name, round) == ("c", 0) and len(away) < 3 else None
+
+    run = played(party, FEDAVG, tmp_path / "run", fails, patience=0.0)
+    assert len(away) == 3
+    assert not np.isnan(run.values("accuracy", "global")).any()
+    assert list((party.folder / "c").glob("runs/*/model.safetensors"))
+    assert any(said.startswith("Not everyone answers (c: It did not answer.); waiting") for said in party.said)
+
+
+def test_who_is_gone_when_the_run_ends_does_not_end_it(party: Party, tmp_path: Path) -> None:
+    fails = lambda name, round: "dead" if (name, round) == ("c", 0) else None  # noqa: E731
+    run = played(party, FEDAVG, tmp_path / "run", fails, timeout=0.05)
+    assert len(run.lines) == 3
+    assert np.isnan(run.values("accuracy", "global")[-1]).tolist() == [False, False, False, True]
+    assert any("without site c" in said for said in party.said)
 
 
 def test_nobody_answers(party: Party, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from flwr.clientapp import ClientApp
 
-from fedkin.errors import require
+from fedkin.errors import Unfinished, require
 from fedkin.federation import launch, worker
 from fedkin.federation.certificates import CERTIFICATE, write_private
 from fedkin.federation.folder import Address, read_toml
@@ -18,6 +18,10 @@ from fedkin.federation.processes import Processes, free_port
 from fedkin.imports import imported
 
 SETTINGS, KEY, APP = "site.toml", "site.key", "client_app.py"
+REFUSED = {  # words of Flower's log, and what they mean
+    "Failed to activate SuperNode": f"The server does not know this site's key ({KEY}); ask whoever runs it.",
+    "CERTIFICATE_VERIFY_FAILED": f"Whoever answers there is not the server that {CERTIFICATE} is of; do not go on.",
+}
 
 
 def settings(folder: Path) -> dict[str, Any]:
@@ -58,5 +62,15 @@ def take_part(folder: Path) -> None:
     ]
     with Processes(kept / "logs", {"FLWR_HOME": str(kept / "flower")}) as processes:
         processes.start_flower("supernode", *words, folder=folder)
-        print(f"Site {found['name']} takes part at {found['server']}; Ctrl-C ends it.", flush=True)
-        worker.serve(app, f"127.0.0.1:{port}", secret.read_bytes(), processes.check)
+        print(f"Site {found['name']} asks for work at {found['server']}; Ctrl-C ends it.", flush=True)
+        worker.serve(app, f"127.0.0.1:{port}", secret.read_bytes(), lambda: check(processes, str(found["server"])))
+
+
+def check(processes: Processes, server: str) -> None:
+    """Refuse to go on where the SuperNode has ended; the sentence says why, as far as its log does."""
+    try:
+        processes.check()
+    except Unfinished as error:
+        _, _, last = processes.log("supernode").rpartition("Starting Flower SuperNode")
+        why = next((sentence for words, sentence in REFUSED.items() if words in last), None)
+        raise error if why is None else Unfinished(f"This site cannot join at {server}. {why} {error}") from error

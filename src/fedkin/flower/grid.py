@@ -20,11 +20,14 @@ class OnGrid:
     """Sites that are nodes of a grid.
 
     A node's id is another one each time it connects, so nodes are asked for their names. A name belongs to whoever
-    first proved it (`Site.introduce`): one that connects again keeps it, and nobody else gets it.
+    first proved it (`Site.introduce`): one that connects again keeps it, and nobody else gets it. With `registered` it
+    belongs, from the first, to the node whose key the SuperLink knows under this name.
     """
 
-    def __init__(self, grid: Grid, warn: Callable[[str], None] = print, poll: float = POLL):
-        self.grid, self.warn, self.poll = grid, warn, poll
+    def __init__(
+        self, grid: Grid, warn: Callable[[str], None] = print, poll: float = POLL, *, registered: bool = False
+    ):
+        self.grid, self.warn, self.poll, self.registered = grid, warn, poll, registered
         self.nodes: dict[str, int] = {}  # by name
         self.proofs: dict[str, str] = {}  # by name
         self.met: set[int] = set()  # nodes that have introduced themselves
@@ -50,19 +53,24 @@ class OnGrid:
         """Ask nodes who they are, and return what they said. One that cannot prove its name is told that it is not
         taken, and gets no letters."""
         found, liars = [], []
+        keys = {node.node_id: node.name for node in self.grid.get_nodes()} if self.registered else {}
         for node, answer in zip(nodes, self.sent([(node, request) for node in nodes], timeout), strict=True):
             if isinstance(answer, Failure):
                 self.warn(f"A node of the grid does not say who it is: {answer.reason}")
                 continue
-            found.append(answer)
             self.met.add(node)
-            proof = str(answer.facts.get("proof"))
-            if self.proofs.setdefault(answer.site, proof) == proof:
-                self.nodes[answer.site] = node
-            else:
-                self.warn(f"A node says that it is site {answer.site}, and cannot prove it; it is not taken.")
+            proof, why = str(answer.facts.get("proof")), ""
+            if self.registered and keys.get(node) != answer.site:
+                why = f"Its key is that of site {keys.get(node)}."
+            elif self.proofs.setdefault(answer.site, proof) != proof:
                 why = "Another site has this name; give each its own."
+            if why:
+                self.warn(f"A node says that it is site {answer.site}, and cannot prove it; it is not taken. {why}")
                 liars.append((node, Request(uuid4().hex, "refused", {"why": why})))
+            else:
+                self.nodes[answer.site] = node
+            if not self.registered or not why:
+                found.append(answer)
         self.sent(liars, timeout)
         return found
 

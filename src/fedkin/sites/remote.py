@@ -78,7 +78,8 @@ class Remote:
             return {name: self.ahead.scores[name] for name in looks}
         order, soon = self.expected or (None, NO_LOOKS)
         self.expected, every = None, {**soon, **looks}
-        answers = self.talk.ask("work", self.ledger.work(every, ids, order))
+        last = any(look.stored for look in every.values())
+        answers = self.talk.ask("work", self.ledger.work(every, ids, order), last=last)
         found = {name: joined_scores(answers, name, look, ids, self.federation) for name, look in every.items()}
         if order is not None:
             self.ahead = Ahead(order, answers, {name: found[name] for name in soon})
