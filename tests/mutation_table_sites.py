@@ -19,7 +19,7 @@ SITES = [
         "any-name-for-a-key",
         "if self.registered and keys.get(node) != answer.site:",
         "if False:",
-        "federation/test_faults_on_loopback.py",
+        f"{GRID} -k belongs",
     ),
     Mutation("clipped-to-the-limit", "scaled(good[number], usual / mine)", "good[number]", f"{FAULTS} -k shortened"),
     Mutation("clipped-unsaid", "log.clipped = list(reply.clipped)", "log.clipped = []", f"{FAULTS} -k shortened"),

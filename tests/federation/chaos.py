@@ -79,18 +79,11 @@ class Chaos:
             self.go_on()
 
     def go_on(self) -> None:
-        """Go on with the run, or begin it where nothing of it is there yet."""
+        """Go on with the run as people do, or begin it where nothing of it is there yet."""
         with Control(self.there.folder) as control:
-            resume = bool(played(self.there.folder))
-            begin(self.there.folder, control, resume) if resume else self.begin_again(control)
+            resume = bool(played(self.there.folder) or [run for run in control.runs() if not run.ended])
+            begin(self.there.folder, control, resume)
         self.say("the run is gone on with" if resume else "the run is begun again")
-
-    def begin_again(self, control: Control) -> None:
-        """Begin a run of which nothing was recorded, after what is left of it was ended."""
-        for run in control.runs():
-            if not run.ended:
-                control.stop(run.number)
-        begin(self.there.folder, control, resume=False)
 
     def start_sites(self) -> None:
         """Start sites whose time has come."""
