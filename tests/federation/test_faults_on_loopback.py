@@ -23,7 +23,7 @@ from fedkin.federation.state import look
 
 pytestmark = pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")  # Flower's own
 NAMES = ["a", "b", "bad", "liar"]
-TIMEOUT, PATIENCE = 4, 2
+TIMEOUT, PATIENCE = 8, 8
 APP = """
 import time
 from pathlib import Path

@@ -70,15 +70,15 @@ def test_a_site_that_was_killed_is_let_in_when_the_server_has_noticed(capsys: py
     for _ in range(5):
         one.check()
     assert node.told == ["ended", "started"] * 3
-    assert capsys.readouterr().out == "The server does not let this site in; trying again for 30 s.\n"
+    assert capsys.readouterr().out == "The server does not let this site in; trying again for 40 s.\n"
 
 
 def test_a_key_that_the_server_does_not_know(clock: Clock) -> None:
     one = joining(Node([NOT_LET_IN] * 100))
+    while clock.now <= site.AGAIN:
+        one.check()
     with pytest.raises(Unfinished, match=r"cannot join at fed.example.org:9443. The server does not know its key"):
-        for _ in range(100):
-            one.check()
-    assert 30 < clock.now < 40
+        one.check()
 
 
 def test_another_server_is_not_tried_again() -> None:

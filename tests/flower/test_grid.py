@@ -112,6 +112,17 @@ def test_a_node_that_is_lost_and_comes_back_under_another_id(party: Party, tmp_p
     assert any("without site b10" in said and "code 5" in said for said in party.said)
 
 
+def test_a_node_whose_time_is_over(party: Party, tmp_path: Path) -> None:
+    grid = grid_of(party)
+
+    def slow() -> None:
+        next(one for one in grid.nodes.values() if one.config["name"] == "b10").slow = True
+
+    run = played(grid, party, short(fk.methods.fedavg(count=4)), tmp_path / "run", callbacks=[Loses({1: slow})])
+    assert [line["replied"] for line in run.lines] == [4, 4, 3]
+    assert "It goes on without site b10: It did not answer in 1 s." in party.said
+
+
 def test_a_node_that_says_it_is_another_is_not_taken(party: Party, tmp_path: Path) -> None:
     grid, method = grid_of(party), short(fk.methods.fedavg(count=4))
     gone = next(node for node, one in grid.nodes.items() if one.config["name"] == "b10")

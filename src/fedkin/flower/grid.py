@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import uuid4
 
 from flwr.app import Message, MessageType
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from fedkin.errors import BadInput
@@ -85,13 +86,14 @@ class OnGrid:
         messages = [Message(request_record(one), node, kind(one), ttl=max(timeout, 1.0)) for node, one in letters]
         self.grid.push_messages(messages)
         waiting = {message.metadata.message_id: place for place, message in enumerate(messages)}
-        found: list[Answer | Failure] = [Failure(f"It did not answer in {timeout:.0f} s.")] * len(letters)
+        late = Failure(f"It did not answer in {timeout:.0f} s.")
+        found: list[Answer | Failure] = [late] * len(letters)
         end = time.monotonic() + timeout
         while True:
             for reply in self.grid.pull_messages(list(waiting)):
                 place = waiting.pop(reply.metadata.reply_to_message_id, None)
                 if place is not None:
-                    found[place] = opened(reply)
+                    found[place] = late if is_late(reply) else opened(reply)
             left = end - time.monotonic()
             if not waiting or left <= 0:
                 return found
@@ -103,6 +105,12 @@ def kind(request: Request) -> str:
     if request.do != "work":
         return str(MessageType.QUERY)
     return str(MessageType.TRAIN if request.facts.get("train") else MessageType.EVALUATE)
+
+
+def is_late(reply: Message) -> bool:
+    """Whether Flower says that a message is not there any more, which is so when its time is over."""
+    codes = ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE
+    return bool(reply.has_error()) and reply.error.code in codes
 
 
 def opened(reply: Message) -> Answer | Failure:
