@@ -36,8 +36,10 @@ NAMES = ["berlin", "lima", "oslo", "paris", "quito", "rome"]
 METHOD, SETTINGS = "fedmcsa", "train.steps=5 eta=0.1 count=4 trains=selected"
 TIMEOUT, PATIENCE = 10, 240  # seconds, as the app has them
 LONGEST = 1800.0  # seconds after which it has failed
-PAUSE = (5.0, 12.0)  # seconds between two kills
+PAUSE = (4.0, 10.0)  # seconds between two kills
 AWAY = (0.0, 15.0)  # seconds that a killed site stays away
+MOST = 3  # sites that are away at one time, but for the times when all are killed
+ROUNDS = 2  # that are played between two kills at the server: it waits for all sites when it comes back
 
 
 @dataclass
@@ -50,32 +52,42 @@ class Chaos:
     back: dict[str, float] = field(default_factory=dict)  # when a killed site is started again
     kills: dict[str, int] = field(default_factory=lambda: {"site": 0, "ServerApp": 0, "server": 0})
     began: float = field(default_factory=time.monotonic)
+    after: int = 0  # the round after which the server, or all sites, were last killed
+
+    def round(self) -> int:
+        """The last round that is recorded."""
+        rounds = played(self.there.folder)
+        return rounds[0].round if rounds else 0
 
     def say(self, sentence: str) -> None:
-        rounds = played(self.there.folder)
-        line = f"{time.monotonic() - self.began:7.1f} s  round {rounds[0].round if rounds else 0:2d}  {sentence}"
+        line = f"{time.monotonic() - self.began:7.1f} s  round {self.round():2d}  {sentence}"
         print(line, flush=True)
         self.log.append(line)
 
     def kill_something(self) -> None:
-        """Kill a site, or sometimes the ServerApp or the server."""
-        what = self.draw.choices(["site", "ServerApp", "server"], [0.7, 0.15, 0.15])[0]
-        up = sorted(self.there.sites.running)
-        if what == "site" and up:
-            for name in self.draw.sample(up, min(len(up), self.draw.choice([1, 1, 1, 2, 6]))):
-                self.there.kill(name)
+        """Kill a site or two, sometimes all of them, the ServerApp or the server."""
+        there, rounds = self.there, self.round()
+        what = self.draw.choices(["site", "all", "ServerApp", "server"], [0.7, 0.06, 0.12, 0.12])[0]
+        if what != "site" and rounds < self.after + ROUNDS:
+            return
+        self.after = self.after if what == "site" else rounds
+        up = sorted(there.sites.running)
+        if what in ("site", "all"):
+            count = len(up) if what == "all" else min(self.draw.choice([1, 1, 2]), MOST - len(NAMES) + len(up))
+            for name in self.draw.sample(up, max(count, 0)):
+                there.kill(name)
                 self.kills["site"] += 1
                 self.back[name] = time.monotonic() + self.draw.uniform(*AWAY)
                 self.say(f"{name} is killed")
-        elif what == "ServerApp" and self.there.kill_app():
+        elif what == "ServerApp" and there.kill_app():
             self.kills[what] += 1
             self.say("the ServerApp is killed")
             self.go_on()
         elif what == "server":
-            self.there.kill_server()
+            there.kill_server()
             self.kills[what] += 1
             self.say("the server is killed")
-            server.start(self.there.folder, self.there.link)
+            server.start(there.folder, there.link)
             self.go_on()
 
     def go_on(self) -> None:

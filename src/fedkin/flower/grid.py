@@ -57,7 +57,8 @@ class OnGrid:
         keys = {node.node_id: node.name for node in self.grid.get_nodes()} if self.registered else {}
         for node, answer in zip(nodes, self.sent([(node, request) for node in nodes], timeout), strict=True):
             if isinstance(answer, Failure):
-                self.warn(f"A node of the grid does not say who it is: {answer.reason}")
+                who = f"Site {keys[node]}" if keys.get(node) else "A node of the grid"
+                self.warn(f"{who} does not say who it is: {answer.reason}")
                 continue
             self.met.add(node)
             proof, why = str(answer.facts.get("proof")), ""
@@ -115,6 +116,8 @@ def is_late(reply: Message) -> bool:
 
 def opened(reply: Message) -> Answer | Failure:
     """Return the answer in a reply, or why there is none."""
+    if reply.has_error() and reply.error.code == ErrorCode.NODE_UNAVAILABLE:
+        return Failure("It is not connected any more (Flower's code 5).")
     if reply.has_error():
         words = " ".join(str(reply.error.reason or "").split())
         return Failure(f"Flower says (code {reply.error.code}): {words or 'it failed'}")
