@@ -23,7 +23,7 @@ from fedkin.federation.state import look
 
 pytestmark = pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")  # Flower's own
 NAMES = ["a", "b", "bad", "liar"]
-TIMEOUT, PATIENCE = 8, 8
+TIMEOUT, PATIENCE = 6, 8
 APP = """
 import time
 from pathlib import Path
@@ -126,8 +126,8 @@ def there(tmp_path: Path) -> Iterator[Loopback]:
 def test_what_may_go_wrong_between_machines(there: Loopback, tmp_path: Path) -> None:
     strangers_try_to_join(there, tmp_path)
     sites_run_nothing_that_they_do_not_allow(there)
-    strangers_have_not_joined(there)
     rounds_go_on_without_the_dead_the_late_and_the_bad(there)
+    strangers_have_not_joined(there)
 
 
 def online(there: Loopback, *names: str) -> bool:
@@ -229,12 +229,10 @@ def rounds_go_on_without_the_dead_the_late_and_the_bad(there: Loopback) -> None:
             "says that it is site a, and cannot prove it; it is not taken. Its key is that of site liar"
             in there.notes()
         )
-        there.sites.check()
         there.kill("a", "b", "bad", "liar")
-        with pytest.raises(Unfinished, match="What was played is saved; go on with"):
+        with pytest.raises(Unfinished, match="Nobody answers for .* What was played is saved; go on with: fedkin"):
             follow(folder, control, number, lambda state, notes: None, there.link.check)
-    assert "Nobody answers" in there.notes()
-    assert "go on with --resume" in there.link.log("superexec", 100_000)
+    assert "Nobody answers (" in there.notes()  # it waits, with a notice, before it ends
     run = fk.load(folder.runs / "fedmcsa" / "seed-0")
     assert [line["round"] for line in run.lines] == list(range(1, len(run.lines) + 1))
     counted = replied(folder.runs)
