@@ -230,7 +230,7 @@ def rounds_go_on_without_the_dead_the_late_and_the_bad(there: Loopback) -> None:
             in there.notes()
         )
         there.kill("a", "b", "bad", "liar")
-        with pytest.raises(Unfinished, match="Nobody answers for .* What was played is saved; go on with: fedkin"):
+        with pytest.raises(Unfinished, match=r"Nobody answers for .* What was played is saved; go on with: fedkin"):
             follow(folder, control, number, lambda state, notes: None, there.link.check)
     assert "Nobody answers (" in there.notes()  # it waits, with a notice, before it ends
     run = fk.load(folder.runs / "fedmcsa" / "seed-0")
