@@ -14,6 +14,16 @@ SITES = [
     ),
     Mutation("another-name-believed", "if answer.site != name:", "if False:", f"{FAULTS} -k weight_0"),
     Mutation("large-upload-counts", "mine > largest * usual > 0", "mine < 0", f"{FAULTS} -k weight_0"),
+    Mutation("refused-once-and-for-all", "if NOT_LET_IN not in last:", "if True:", "federation/test_site_joins.py"),
+    Mutation("asks-for-ever", "now > self.refused + AGAIN", "now < 0", "federation/test_site_joins.py"),
+    Mutation("takes-part-twice", 'files.locked(kept / "logs")', "files.alone(kept)", "federation/test_site_joins.py"),
+    Mutation(
+        "dead-run-blocks-the-next",
+        "require(there or active or not",
+        "require(there or not",
+        "federation/test_follow.py",
+    ),
+    Mutation("late-in-flowers-words", "late if is_late(reply) else", "", f"{GRID} -k time_is_over"),
     Mutation("asked-once-at-the-end", "again = last and", "again = False and", f"{FAULTS} -k run_ends"),
     Mutation(
         "any-name-for-a-key",
@@ -66,7 +76,7 @@ SITES = [
     Mutation("check-sum-without-secret", "blake2b(digest_size=16, key=key)", "blake2b(digest_size=16)", MEETING),
     Mutation("check-sum-keyed-by-what-is-told", "self.samples.digest(key)", "self.samples.digest(proof)", MEETING),
     Mutation("batches-of-another", "numbers=torch.tensor([number])", "numbers=torch.tensor([0])", f"{AGREE} -k fedavg"),
-    Mutation("liar-takes-the-name", "if self.proofs.setdefault(answer.site, proof) == proof:", "if True:", GRID),
+    Mutation("liar-takes-the-name", "elif self.proofs.setdefault(answer.site, proof) != proof:", "elif False:", GRID),
     Mutation(
         "reply-of-another-node",
         "waiting.pop(reply.metadata.reply_to_message_id, None)",
