@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loopback import Loopback, change, loopback, until
+from loopback import Loopback, loopback, until
 from survivors import gone, need_proc
 
 import fedkin as fk
@@ -22,7 +22,7 @@ from fedkin.federation.follow import begin, follow
 from fedkin.federation.state import look
 
 pytestmark = pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")  # Flower's own
-NAMES = ["a", "b", "bad", "liar"]
+NAMES = ["a", "b", "bad"]
 TIMEOUT, PATIENCE = 6, 8
 APP = """
 import time
@@ -112,11 +112,8 @@ def there(tmp_path: Path) -> Iterator[Loopback]:
     more = {"timeout": TIMEOUT, "patience": PATIENCE}
     with loopback(tmp_path / "study", NAMES, "fedmcsa", 1000, settings, **more) as made:
         folder = made.folder
-        change(folder, sites='"a,b,bad"')  # the key of liar is registered by now
         (folder.site("b") / "client_app.py").write_text(APP.replace("{more}", SLOW))
         (folder.site("bad") / "client_app.py").write_text(APP.replace("{more}", BAD))
-        toml = folder.site("liar") / "site.toml"
-        toml.write_text(toml.read_text().replace('name = "liar"', 'name = "a"'))
         for name in NAMES:
             made.start_site(name)
         yield made
@@ -169,7 +166,7 @@ def strangers_have_not_joined(there: Loopback) -> None:
 def sites_run_nothing_that_they_do_not_allow(there: Loopback) -> None:
     """The server's app asks for what no site allows, and brings a ClientApp of its own, which no site looks at."""
     folder = there.folder
-    until(lambda: online(there, "a", "b", "bad"), 90, "not all sites are up")
+    until(lambda: online(there, *NAMES), 90, "not all sites are up")
     kept = {name: (folder.app / name).read_text() for name in ("server_app.py", "client_app.py")}
     try:
         for name, text in (("server_app.py", EVIL_SERVER), ("client_app.py", EVIL_CLIENT)):
@@ -225,15 +222,11 @@ def rounds_go_on_without_the_dead_the_late_and_the_bad(there: Loopback) -> None:
         until(lambda: replied(folder.runs)[late:, 1].any(), 90, f"b does not go on: {there.notes()}", check)
         for words in ("not finite", "instead of ((", "times as large", "under the name of 'a'"):
             noted(words)
-        assert (
-            "says that it is site a, and cannot prove it; it is not taken. Its key is that of site liar"
-            in there.notes()
-        )
-        there.kill("a", "b", "bad", "liar")
+        there.kill(*NAMES)
         with pytest.raises(Unfinished, match=r"Nobody answers for .* What was played is saved; go on with: fedkin"):
             follow(folder, control, number, lambda state, notes: None, there.link.check)
     assert "Nobody answers (" in there.notes()  # it waits, with a notice, before it ends
-    run = fk.load(folder.runs / "fedmcsa" / "seed-0")
+    run = fk.Run(folder.runs / "fedmcsa" / "seed-0")
     assert [line["round"] for line in run.lines] == list(range(1, len(run.lines) + 1))
     counted = replied(folder.runs)
     assert not counted[:, 2].any()

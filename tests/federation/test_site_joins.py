@@ -70,7 +70,7 @@ def test_a_site_that_was_killed_is_let_in_when_the_server_has_noticed(capsys: py
     for _ in range(5):
         one.check()
     assert node.told == ["ended", "started"] * 3
-    assert capsys.readouterr().out == "The server does not let this site in; trying again for 40 s.\n"
+    assert capsys.readouterr().out == "The server does not let this site in; trying again for 30 s.\n"
 
 
 def test_a_key_that_the_server_does_not_know(clock: Clock) -> None:

@@ -21,7 +21,7 @@ from fedkin.imports import imported
 from fedkin.runs import files
 
 SETTINGS, KEY, APP = "site.toml", "site.key", "client_app.py"
-AGAIN, PAUSE = 40.0, 5.0  # seconds in which a site that the server does not let in tries again, and between two tries
+AGAIN, PAUSE = 30.0, 6.0  # seconds in which a site that the server does not let in tries again, and between two tries
 NOT_LET_IN, OTHER_SERVER = "Failed to activate SuperNode", "CERTIFICATE_VERIFY_FAILED"  # words of Flower's log
 
 
