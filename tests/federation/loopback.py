@@ -122,7 +122,7 @@ def until(found: Callable[[], object], seconds: float, what: str, check: Callabl
     while not found():
         check()
         assert time.monotonic() < end, what
-        time.sleep(0.1)
+        time.sleep(0.3)
 
 
 def change(folder: Folder, **settings: object) -> None:
