@@ -107,7 +107,7 @@ class OwnNodes:
 
     def taken(self, order: Order, records: Records) -> Reply:
         given = {number: {"model": self.uploaded(record)} for number, record in records.items()}
-        good, why = fitting(given, {"model": self.model}, self.largest)
+        good, why, _ = fitting(given, {"model": self.model}, self.largest)
         for number, record in records.items():
             size = weight_of(record, self.keys.weight)
             if size is None:
