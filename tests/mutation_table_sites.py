@@ -111,7 +111,7 @@ SITES = [
     ),
     Mutation("jobs-of-actors", "alone = busy is None or", "alone = True or", f"{SIMULATED} -k sentence"),
     Mutation(
-        "pooled-on-nodes", "require(not experiment.method.train.pools,", "require(True,", f"{SIMULATED} -k sentence"
+        "pooled-on-nodes", "require( not experiment.method.train.pools,", "require(True,", f"{SIMULATED} -k sentence"
     ),
     Mutation("strategy-without-noise", '"dp": None if privacy is None else str(privacy)', '"dp": None', NOISED),
     Mutation("own-app-with-noise", 'require(privacy is None, f"{theirs}', 'require(True, f"{theirs}', NOISED),
