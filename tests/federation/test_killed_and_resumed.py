@@ -46,7 +46,7 @@ def undisturbed(folder: Folder, place: Path) -> fk.Run:
 
 def until(round: int, folder: Folder, control: Control, *processes: Processes) -> None:
     """Wait until this round is recorded."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + 300  # a machine may be busy with other tests
     while not (found := played(folder)) or found[0].round < round:
         for some in processes:
             some.check()

@@ -115,7 +115,7 @@ def test_it_does_not_go_on_without_a_client(grid: InProcess, party: Party, tmp_p
             next(iter(grid.nodes.values())).lost = record.round == 2
             return True
 
-    with pytest.raises(Unfinished, match=r"Not everyone answers for 0 s \(site-0: .*unavailable\).*--resume"):
+    with pytest.raises(Unfinished, match=r"Not everyone answers for 0 s \(site-0: .*not connected.*\).*--resume"):
         played(method, party.federation, tmp_path / "flower", callbacks=[Loses()])
     same(one, played(method, party.federation, tmp_path / "flower", resume=True))
 

@@ -11,6 +11,7 @@ from fedkin.errors import BadInput, require
 from fedkin.runs import files, manifest
 from fedkin.runs.experiment import Experiment, data_from_json, fixed_fields
 from fedkin.runs.folder import RunFolder
+from fedkin.runs.format import check_format
 
 
 def stored_experiment(folder: RunFolder) -> dict[str, Any]:
@@ -22,6 +23,7 @@ def stored_experiment(folder: RunFolder) -> dict[str, Any]:
 
 def mended(folder: RunFolder, name: str, warn: Callable[[str], None]) -> None:
     """Let a run that is done, but of which files are damaged, go on from its last checkpoint: it makes them anew."""
+    check_format(folder.path)  # what a newer fedkin wrote is not damaged
     damaged = manifest.damaged(folder.path) if folder.summarised else []
     if damaged:
         folder.reopen(damaged)

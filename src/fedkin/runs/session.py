@@ -60,8 +60,8 @@ def run(
 
     With a folder, the run is recorded there; `resume=True` goes on with the run in that folder exactly where it
     stopped. `callbacks` are told of every round. `warn` gets sentences that a user should read. `federation` saves
-    loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`. With `profile` the
-    run says where its time went (`Run.profile`). `build` builds an engine of your own.
+    loading the data of the experiment again. A checkpoint is written every `checkpoint_seconds`, with 0 after
+    every round. With `profile` the run says where its time went (`Run.profile`). `build` builds an engine of your own.
     """
     watch = Stopwatch(NETWORK)
     require(isinstance(experiment, Experiment), f"fk.run takes an Experiment, not {type(experiment).__name__}.")
@@ -288,10 +288,12 @@ class Session:
     # checkpoints and the end
 
     def save(self, state: State) -> None:
-        """Write a checkpoint. One that takes long is made less often, so that saving stays under a tenth of the run."""
+        """Write a checkpoint. One that takes long is made less often, so that saving stays under a tenth of the run,
+        unless one is to be written after every round."""
         assert self.recorder is not None
         start = time.monotonic()
         save_checkpoint(state, self.engine.private(), self.recorder, self.history.time_now())
         took = time.monotonic() - start
-        self.next_checkpoint = time.monotonic() + max(self.checkpoint_seconds, 10 * took)
+        pause = max(self.checkpoint_seconds, 10 * took) if self.checkpoint_seconds > 0 else 0.0
+        self.next_checkpoint = time.monotonic() + pause
         self.callbacks.saved(state.round)
