@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -88,13 +88,27 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
+def busy() -> float:
+    """Return how many cores work while this process waits a second; where that is not known, the load."""
+    stat = Path("/proc/stat")
+    if not stat.is_file():
+        return os.getloadavg()[0]
+
+    def ticks() -> tuple[int, int]:
+        numbers = [int(word) for word in stat.read_text().splitlines()[0].split()[1:9]]
+        return sum(numbers), numbers[3] + numbers[4]  # all, and idle or waiting for a disk
+
+    (total, idle), _, (later, idler) = ticks(), sleep(1), ticks()
+    return (os.cpu_count() or 1) * (1 - (idler - idle) / max(1, later - total))
+
+
 def circumstances() -> dict[str, Any]:
-    """Return when and on what was measured, and how busy the machine was in the last minute."""
+    """Return when and on what was measured, and how many cores were busy with other work just before."""
     return {
         "date": datetime.now().astimezone().isoformat(timespec="minutes"),
         "cpu": processor(),
         "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
+        "load": round(busy(), 1),
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "fedkin": fedkin.__version__},
     }
 

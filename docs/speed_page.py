@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 RESULTS, PAGE, PICTURE = HERE / "results" / "speed", HERE / "speed.md", HERE / "speed.svg"
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 SOURCE = "Made from [docs/results/speed](results/speed) by `make speed`; do not edit by hand."
-BUSY = 1.5  # processes that wanted a core when a measurement began, above which it says little
+BUSY = 0.5  # cores that did other work when a measurement began, above which it says little
 Line = dict[str, Any]
 Rows = dict[str, Any]
 
@@ -62,8 +62,8 @@ def circumstances(found: dict[str, tuple[Any, Line]]) -> str:
     said = []
     for line in sorted({id(line): line for _, line in found.values()}.values(), key=lambda line: line["date"]):
         versions = ", ".join(f"{name} {version}" for name, version in line["versions"].items())
-        busy = f" The machine was busy with other work (load {line['load']}): the numbers say little."
-        quiet = f" Load when it began: {line['load']}."
+        busy = f" The machine was busy with other work ({line['load']} cores): the numbers say little."
+        quiet = f" Cores that did other work when it began: {line['load']}."
         when = f"Measured on {line['date'][:10]}, {line['cpu']}, {line['cores']} cores, {versions}."
         said.append(when + (busy if line["load"] > BUSY else quiet))
     return " ".join(said) + "\n"
