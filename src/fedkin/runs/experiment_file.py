@@ -18,6 +18,7 @@ from fedkin.runs.toml import NULL, toml
 
 def read_file(path: Path) -> dict[str, Any]:
     """Return the experiment in a JSON or TOML file, as JSON; a file of a method only is one with just a method."""
+    require(path.is_file() or not path.exists(), f"{path} is no file; give the file of an experiment.")
     try:
         text = path.read_text()
         stored = json.loads(text) if path.suffix == ".json" else without_null(tomllib.loads(text))

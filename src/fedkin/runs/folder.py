@@ -86,7 +86,8 @@ class RunFolder:
 
     def whole(self, name: str) -> Path:
         """Return the path of a file. Of a run that is done it is what was written then; raises `Damaged` where not."""
-        return manifest.checked(self.path / name, self.path) if self.summarised else self.path / name
+        path = files.plain(self.path / name)
+        return manifest.checked(path, self.path) if self.summarised else path
 
     def experiment(self) -> dict[str, Any]:
         return schema.read(schema.ExperimentSaid, self.whole("experiment.json"))
@@ -278,7 +279,7 @@ class RunFolder:
 
     def read_checkpoint(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return what a checkpoint says and its tensors; raises `Damaged` where they are not what was written."""
-        about = manifest.unsealed(files.read_json(path), path)
+        about = schema.read(schema.CheckpointSaid, path)
         tensors = files.read_tensors(path.with_suffix(".safetensors"), about["checksum"])
         for name, length in about["lengths"].items():
             if (self.path / name).stat().st_size < length:

@@ -106,6 +106,26 @@ class SummarySaid(Said):
     rounds: From1
 
 
+class SegmentSaid(Said):
+    """A file of rows that a checkpoint needs."""
+
+    file: Name
+    rows: From1
+    checksum: StrictStr
+
+
+class CheckpointSaid(Said):
+    """The JSON file of a checkpoint: its round, and how long the files of the run were."""
+
+    round: From0
+    lengths: dict[Name, From0]
+    time: dict[StrictStr, float]
+    checksum: StrictStr
+    digests: dict[Name, StrictStr] = {}
+    drawn: dict[StrictStr, StrictStr] | None = None
+    segments: list[SegmentSaid] = []
+
+
 class Line(TypedDict):
     """A line of rounds.jsonl."""
 
