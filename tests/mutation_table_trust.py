@@ -12,6 +12,7 @@ SIGNALS = "faults/test_signals_and_limits.py"
 ODD = "faults/test_odd_invocations.py"
 DAMAGE = "faults/test_damage.py"
 OTHERS = "faults/test_folders_of_others.py"
+NO_FILES = "faults/test_no_files.py"
 
 TRUST = [
     Mutation("links-followed", "require(not os.path.islink(link),", "require(True,", OUTSIDE),
@@ -47,4 +48,23 @@ TRUST = [
     Mutation("damage-believed", "!= expected:", "== []:", f"{DAMAGE} -k said or shown"),
     Mutation("seals-believed", "value[SEAL] != seal_of(found)", "False", f"{DAMAGE} -k half-digit or whole-digit"),
     Mutation("appended-believed", "[name]).hexdigest() != digest:", "[name]) is None:", f"{DAMAGE} -k half-flipped"),
+    Mutation("pipes-are-read", 'raise Damaged(f"{path} is damaged: it is no file")', "pass", f"{NO_FILES} -k pipe"),
+    Mutation(
+        "pipes-are-replaced",
+        'require(path.is_file() or not path.exists(), f"{path} is no file, so',
+        'require(True, f"{path} is no file, so',
+        f"{NO_FILES} -k replaced",
+    ),
+    Mutation(
+        "experiments-from-pipes",
+        'require(path.is_file() or not path.exists(), f"{path} is no file; give',
+        'require(True, f"{path} is no file; give',
+        f"{NO_FILES} -k experiment",
+    ),
+    Mutation(
+        "any-checkpoint-is-believed",
+        "about = schema.read(schema.CheckpointSaid, path)",
+        "about = manifest.unsealed(files.read_json(path), path)",
+        f"{NO_FILES} -k checkpoint",
+    ),
 ]

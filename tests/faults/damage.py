@@ -156,7 +156,7 @@ class Suite:
         return [str(path.relative_to(folder)) for path in every if path.stat().st_size]
 
     def read(self, of: str, reader: str, file: str = "", damage: str = "") -> tuple[forked.Ended, Any]:
-        """Let a reader read a copy of a folder, of which a file may be damaged; returns how it ended and what it gave."""
+        """Let a reader read a copy of a folder, a file of which may be damaged; returns how it ended, what it gave."""
         with tempfile.TemporaryDirectory(prefix="damaged-", dir=self.base) as root:
             place = Path(root) / "cwd"
             place.mkdir()

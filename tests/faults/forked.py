@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 import torch  # noqa: E402
@@ -33,6 +32,7 @@ from fedkin.command import cli  # noqa: E402
 SECONDS = 20.0  # for a command
 PATIENCE = 10.0  # seconds in which a command that is asked to end must end
 MEMORY = 6 * 2**30  # bytes that a command may take
+ALONE = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}  # one core, and no network
 KEPT = 20_000  # characters of what a command said
 
 
@@ -72,6 +72,7 @@ def forked(work: Callable[[], int], folder: Path, memory: int = MEMORY) -> int:
     try:
         os.setsid()
         os.chdir(folder)
+        os.environ |= ALONE
         for handle, name in ((1, "out"), (2, "err")):
             opened = os.open(folder.with_name(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(opened, handle)

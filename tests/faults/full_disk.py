@@ -48,7 +48,7 @@ class Writer:
 WRITERS = {
     "run": Writer((*RUN, "--out", "disk/here"), ("run", "--resume", "disk/here"), "disk/here"),
     "models in files": Writer(
-        (*RUN, "--memory", "1KB", "--chunk", "2", "--out", "disk/here"), ("run", "--resume", "disk/here"), "disk/here"
+        (*RUN, "--memory", "0", "--chunk", "2", "--out", "disk/here"), ("run", "--resume", "disk/here"), "disk/here"
     ),
     "compare on two cores": Writer(
         ("compare", "fedavg", *DATA, "--rounds", "3", "--jobs", "2", "--out", "disk/here"),

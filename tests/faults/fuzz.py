@@ -166,6 +166,7 @@ def show(case: Case, whole: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Play odd commands, and name every one that ends in a bad way.")
     parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="cases before this one are left out")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--log", type=Path, help="a line for each case; cases that it has are not played again")
     parser.add_argument("--only", type=int, nargs="+", help="show these cases")
@@ -174,7 +175,7 @@ def main() -> int:
     done = {line["case"] for line in log.lines}
     with tempfile.TemporaryDirectory(prefix="fuzz-") as base:
         whole = prepared(Path(base))
-        wanted = sorted(set(asked.only or range(asked.cases)) - done)
+        wanted = sorted(set(asked.only or range(asked.first, asked.cases)) - done)
         for block in sorted({number // BLOCK for number in wanted}):
             found = drawn(asked.seed * 1_000_003 + block, whole)
             for number in (number for number in wanted if number // BLOCK == block):

@@ -50,7 +50,7 @@ class Trial:
     @property
     def words(self) -> tuple[str, ...]:
         asked = ("compare" if self.jobs > 1 else "run", self.method, *DATA, "--threads", "1", "--engine", self.engine)
-        files = ("--memory", "1KB", *(("--chunk", "2") if self.engine == "stacked" else ())) if self.in_files else ()
+        files = ("--memory", "0", *(("--chunk", "2") if self.engine == "stacked" else ())) if self.in_files else ()
         return (*asked, *files, *(("--jobs", "2") if self.jobs > 1 else ()))
 
 
@@ -197,6 +197,7 @@ def different(whole: Path, other: Path) -> list[str]:
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Kill commands, go on with them, and compare.")
     parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--first", type=int, default=0, help="trials before this one are left out")
     parser.add_argument("--others", type=int, default=6, help="trials that are ended by other signals")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--log", type=Path)
@@ -205,7 +206,9 @@ def main(words: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="kills-") as base:
         os.environ["FEDKIN_CACHE"] = f"{base}/cache"
         suite = Suite(Path(base))
-        for others, number in [(False, k) for k in range(asked.kills)] + [(True, k) for k in range(asked.others)]:
+        for others, number in [(False, k) for k in range(asked.first, asked.kills)] + [
+            (True, k) for k in range(asked.others)
+        ]:
             if not log.has(trial=number, others=others):
                 one = suite.play(trial(asked.seed, number, others))
                 log.add({"trial": number, "others": others} | one)
