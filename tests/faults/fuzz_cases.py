@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,6 @@ from fuzz_files import CHANGES, EDITS, TEXTS, changed, make, mutated, odd_file
 from fuzz_values import FITTING, METHOD_WORDS, ODD_METHODS, PLACES, pools_of
 from fuzz_values import TEXTS as ODD_TEXTS
 from hypothesis import strategies as st
-from small import forget_checksums
 
 from fedkin.command.app import app
 from fedkin.runs import manifest
@@ -37,6 +37,7 @@ DRAWN = ("run",) * 8 + ("compare",) * 4 + ("data show",) * 5 + ("methods", "meth
 DRAWN += ("export", "predict", "predict", "join", "what-if", "check", "report", "watch", "data list", "federation init")
 DRAWN += ("federation status", "federation serve", "federation site", "federation run", "federation demo")
 NEVER = ("--open", "--help", "--version", "--ray-address", "--actors")  # a browser, a cluster, and what ends at once
+SUMS = (manifest.SEAL, "digests", "drawn")
 WRITES = ("--out", "--save", "--results", "--export", "--export-clients", "--export-pairs")  # not to devices, nor above
 OF_TABLES = ("--client-column", "--target-column", "--features", "--drop", "--standardise", "--task")
 FIXED: dict[str, dict[str, str | None]] = {  # what these are told, unless an odd value takes its place
@@ -86,45 +87,57 @@ class Case:
 
 
 def inflict(folder: Path, harm: Harm) -> None:
-    """Harm the folder of a run."""
+    """Harm the folder of a run: change what a file of JSON says, with a new seal or without check sums; or its bytes; or
+    put something else in its place."""
+    how, _, more = harm.how.partition(" ")
     every = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    chosen = [path for path in every if path.suffix == ".json"] if harm.how in ("sealed", "unsealed") else every
+    chosen = [path for path in every if path.suffix in (".json", ".jsonl")] if how == "changed" else every
     if not chosen:
         return
     path = chosen[int(harm.file * (len(chosen) - 1))]
-    if harm.how in ("sealed", "unsealed"):
-        try:
-            value = json.loads(path.read_text())
-        except ValueError:  # an earlier harm
-            return
-        value = changed(value, *harm.change)
-        if harm.how == "sealed" and isinstance(value, dict) and manifest.SEAL in value:
-            value = manifest.sealed({name: one for name, one in value.items() if name != manifest.SEAL})
-        path.write_text(json.dumps(value))
-        if harm.how == "unsealed" and folder.joinpath("plan.json").exists():
-            forget(folder)
-        return
     content = path.read_bytes()
     path.unlink()
-    if harm.how == "mutated":
+    if how == "changed":
+        path.write_bytes(changed_json(content, harm, sealed=more == "sealed"))
+    elif how == "mutated":
         path.write_bytes(mutated(content, list(harm.edits)))
-    elif harm.how == "linked":
+    elif how == "linked":
         path.symlink_to("../../outside/kept.csv")
-    elif harm.how == "piped":
+    elif how == "piped":
         os.mkfifo(path)
-    elif harm.how == "folder":
+    elif how == "folder":
         path.mkdir()
+    if more == "unsealed":
+        forget(folder)
+
+
+def changed_json(content: bytes, harm: Harm, sealed: bool) -> bytes:
+    """Return JSON, or one line of several, in which something is changed; as it was where an earlier harm left none."""
+    lines = content.splitlines() if b"\n{" in content else [content]
+    at = int(harm.change[0] * (len(lines) - 1))
+    try:
+        value = changed(json.loads(lines[at]), *harm.change)
+    except ValueError:
+        return content
+    if sealed and isinstance(value, dict) and manifest.SEAL in value:
+        value = manifest.sealed({name: one for name, one in value.items() if name != manifest.SEAL})
+    lines[at] = json.dumps(value).encode()
+    return b"\n".join(lines) + b"\n"
 
 
 def forget(folder: Path) -> None:
-    """Take the check sums away, if the harm left JSON that can be read."""
-    try:
-        forget_checksums(folder)
-    except (ValueError, AttributeError):
-        return
+    """Take the check sums away, as far as the harm left JSON that can be read."""
+    for path in folder.rglob("*.json"):
+        if path.name == manifest.MANIFEST:
+            path.unlink()
+        elif path.is_file():
+            with suppress(ValueError, AttributeError):
+                stored = json.loads(path.read_text())
+                path.write_text(json.dumps({name: one for name, one in stored.items() if name not in SUMS}))
 
 
-HOW = ("sealed", "sealed", "unsealed", "unsealed", "unsealed", "mutated", "gone", "linked", "piped", "folder")
+HOW = ("changed unsealed",) * 8 + ("changed sealed",) * 3 + ("mutated unsealed",) * 3
+HOW += ("mutated", "gone", "gone unsealed", "linked", "piped", "folder")
 HARM = st.builds(Harm, st.floats(0, 1), st.sampled_from(HOW), CHANGES, EDITS.map(tuple))
 
 

@@ -61,7 +61,7 @@ def play(rounds: int, clients: int, folder: Path) -> int:
     """Play the comparison, write its page, and what was seen beside it."""
     torch.set_num_threads(1)
     looks = Looks(rounds)
-    asked: dict[str, Any] = {"rounds": rounds, "evaluate_every": 1, "threads": 1}
+    asked: dict[str, Any] = {"rounds": rounds, "evaluate_every": 10, "threads": 1}
     data = fk.Data("synthetic", clients=clients, samples=20)
     method = fk.methods.fedmcsa(count=10, steps=2)
     fk.compare([method], data, folder=folder, callbacks=[looks], **asked).report()
