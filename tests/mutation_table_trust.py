@@ -67,4 +67,6 @@ TRUST = [
         "about = manifest.unsealed(files.read_json(path), path)",
         f"{NO_FILES} -k checkpoint",
     ),
+    Mutation("every-failure-is-the-run's", "if not vouched(run):", "if True:", f"{OTHERS} -k vouch"),
+    Mutation("no-failure-is-the-run's", "if not vouched(run):", "if False:", f"{OTHERS} -k vouch"),
 ]

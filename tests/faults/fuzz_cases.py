@@ -87,8 +87,8 @@ class Case:
 
 
 def inflict(folder: Path, harm: Harm) -> None:
-    """Harm the folder of a run: change what a file of JSON says, with a new seal or without check sums; or its bytes; or
-    put something else in its place."""
+    """Harm the folder of a run: change what a file of JSON says, with a new seal or without check sums; or its bytes;
+    or put something else in its place."""
     how, _, more = harm.how.partition(" ")
     every = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     chosen = [path for path in every if path.suffix in (".json", ".jsonl")] if how == "changed" else every
