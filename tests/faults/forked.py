@@ -73,6 +73,9 @@ def forked(work: Callable[[], int], folder: Path, memory: int = MEMORY) -> int:
         os.setsid()
         os.chdir(folder)
         os.environ |= ALONE
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started all this without them
+        for number_of_signal in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number_of_signal, signal.SIG_DFL)
         for handle, name in ((1, "out"), (2, "err")):
             opened = os.open(folder.with_name(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(opened, handle)
