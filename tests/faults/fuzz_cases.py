@@ -247,5 +247,7 @@ class Drawing:
         """Draw a word that hardly fits an option."""
         pools = pools_of(word, kind)
         found = str(self.luck.choice(self.luck.choice(pools))) if self.luck.random() < 0.8 else self.word()
+        if word == "--sites" and found.strip().isdigit() and int(found) in (2, 3, 4):
+            return "1"  # or the demo would begin
         outside = found.startswith("/dev") or ".." in found or "d/d/" in found
-        return "out" if word in WRITES and outside else "1" if word == "--sites" and found in ("2", "3", "4") else found
+        return "out" if word in WRITES and outside else found
