@@ -55,7 +55,7 @@ WRITERS = {
         ("compare", "--resume", "disk/here"),
         "disk/here",
     ),
-    "tables": Writer((*RUN, "--out", "real", "--export", "disk/t.csv", "--export-clients", "disk/c.md")),
+    "tables": Writer(("report", "real", "--export", "disk/t.csv", "--export-clients", "disk/c.md")),
     "tune": Writer(
         ("tune", "fedavg", *DATA, "--rounds", "2", "--trials", "2", "--out", "disk/here"),
         ("tune", "--resume", "disk/here"),
@@ -94,7 +94,8 @@ def play(name: str, room: int, place: Path, whole: Path) -> dict[str, Any]:
     small = mounted(disk)
     for folder in (place, place.parent):  # a run's plan says ../table.csv
         shutil.copy(whole / "table.csv", folder)
-    shutil.copytree(whole / "runs/whole", disk / "whole")
+    for copy in (disk / "whole", place / "real"):
+        shutil.copytree(whole / "runs/whole", copy)
     if small:
         fill(disk, room)
         first = forked.played(writer.words, place, 120.0)

@@ -31,6 +31,7 @@ from fedkin.methods import METHODS
 
 SEED, ROUNDS, TRIES = 14, 25, 20
 DATA = ("--data", "digits", "--clients", "6", "--samples", "15", "--rounds", str(ROUNDS), "--evaluate-every", "3")
+DATA += ("--irrelevant", "flip:0.2")  # the oracle asks who is irrelevant
 OTHERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ENDS = {signal.SIGTERM: 128 + signal.SIGTERM, signal.SIGINT: 128 + signal.SIGINT}  # exit codes of commands that save
 WHOM = ("command", "worker", "all")  # of two processes side by side

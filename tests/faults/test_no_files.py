@@ -86,3 +86,24 @@ def test_a_checkpoint_of_another_shape_is_damaged(tmp_path: Path, change: dict[s
     files.write_json(path, CHECKPOINT | change)
     with pytest.raises(Damaged, match=r"round-000001\.json is damaged"):
         RunFolder(tmp_path).read_checkpoint(path)
+
+
+def full(*_: Any, **__: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_command_that_could_not_begin_is_not_in_the_way_of_the_next(fedkin: Any) -> None:
+    for words in (("run", "fedavg", *QUICK), ("tune", "fedavg", *QUICK, "--trials", "1")):
+        folder = Path(words[0])
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(files, "settle", full)
+            assert "No space left" in fedkin(*words, "--out", words[0]).err
+        assert os.listdir(folder) in ([], [files.LOCK])
+        assert fedkin(*words, "--out", words[0]).code == 0
+        assert "exists already" in fedkin(*words, "--out", words[0]).err
+
+
+def test_half_a_federation_is_not_left(fedkin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedkin.federation.certificates.certify", full)
+    assert "No space left" in fedkin("federation", "init", "study", "--sites", "a,b").err
+    assert not Path("study").exists()

@@ -85,6 +85,11 @@ def make_folder(path: Path) -> None:
         raise BadInput(f"Nothing can be written to {path}; choose another --out.")
 
 
+def holds_something(path: Path) -> bool:
+    """Whether something lies here already. The lock of a command that could not begin, for lack of room, is nothing."""
+    return path.exists() and (not path.is_dir() or any(one.name != LOCK for one in path.iterdir()))
+
+
 def in_use(folder: Path) -> bool:
     """Whether a command is at work in this folder. It looks only, and writes nothing."""
     try:
