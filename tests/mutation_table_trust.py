@@ -71,4 +71,5 @@ TRUST = [
     Mutation("no-failure-is-the-run's", "if not vouched(run):", "if False:", f"{OTHERS} -k vouch"),
     Mutation("a-lock-in-the-way", "any(one.name != LOCK for one", "any(True for one", f"{NO_FILES} -k begin"),
     Mutation("half-federations-stay", "rmtree(folder.path, ignore_errors=True)", "pass", f"{NO_FILES} -k federation"),
+    Mutation("links-to-themselves", 'str(error).startswith("Symlink loop")', "False", f"{ODD} -k itself"),
 ]

@@ -72,6 +72,8 @@ def told(error: Exception, words: Sequence[str] = ()) -> tuple[str, int]:
         return str(error), 1
     if isinstance(error, OSError) and error.errno is not None:
         return system_sentence(error, error.errno), 2
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # of pathlib, up to Python 3.12
+        return system_sentence(error, errno.ELOOP), 2
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "There is not enough memory for this; take fewer clients, a smaller model, or a smaller --chunk.", 2
     if (mine := of_user(error)) is not None:
@@ -85,9 +87,9 @@ def told(error: Exception, words: Sequence[str] = ()) -> tuple[str, int]:
     return f"Something failed that should not: {type(error).__name__}: {said} ({place}); add {DEBUG} to see where.", 1
 
 
-def system_sentence(error: OSError, number: int) -> str:
+def system_sentence(error: OSError | RuntimeError, number: int) -> str:
     """Return the sentence for what the system refused to do."""
-    where = f" {shown(str(error.filename))}" if error.filename else ""
+    where = f" {shown(str(error.filename))}" if isinstance(error, OSError) and error.filename else ""
     if number in FULL:
         return f"Cannot write{where}: {os.strerror(number)}; free some space and go on with --resume."
     return f"The system refuses{where}: {os.strerror(number)}; choose another file or folder."
