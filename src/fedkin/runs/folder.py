@@ -86,7 +86,8 @@ class RunFolder:
 
     def whole(self, name: str) -> Path:
         """Return the path of a file. Of a run that is done it is what was written then; raises `Damaged` where not."""
-        return manifest.checked(self.path / name, self.path) if self.summarised else self.path / name
+        path = files.plain(self.path / name)
+        return manifest.checked(path, self.path) if self.summarised else path
 
     def experiment(self) -> dict[str, Any]:
         return schema.read(schema.ExperimentSaid, self.whole("experiment.json"))
