@@ -31,7 +31,7 @@ class MeanOfExperts(Mean):
         return replace(super().gives, models=(*self.shadows, "mix"))
 
     def init(self, task: Task) -> Slot:
-        return super().init(task) | {name: task.model for name in self.shadows}
+        return super().init(task) | dict.fromkeys(self.shadows, task.model)
 
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
         return Sent(ids, shared=dict(slot)), slot

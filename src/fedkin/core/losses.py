@@ -7,7 +7,6 @@ from torch import Tensor
 
 from fedkin.core.tree import Batch
 
-
 NOTHING = 1e-12  # a weight below this is none: where no sample of a batch counts, its loss is 0
 
 

@@ -17,7 +17,11 @@ from fedkin.train.label_shares import log_shares
 from fedkin.train.sgd import SGD
 from fedkin.training import Descent
 
-NETWORKS = ("alone", "tuned", "common")  # the experts that are networks; the others are the common one with label shares
+NETWORKS = (
+    "alone",
+    "tuned",
+    "common",
+)  # the experts that are networks; the others are the common one with label shares
 LEAST = 1e-6  # the probability that an expert gives any class, at least: one bold mistake is to be no verdict
 TURNS = 50  # of expectation and maximisation
 
@@ -86,7 +90,9 @@ class Experts(SGD):
         assert sent is not None
         private = {name: mine[name] for name in ("alone", *(f"alone {name}" for name in self.shadows))}
         mix = {"weights": mine["mix"]["weights"]}
-        return self.rested({"model": sent["model"], **private, **{name: sent[name] for name in self.shadows}, "mix": mix})
+        return self.rested(
+            {"model": sent["model"], **private, **{name: sent[name] for name in self.shadows}, "mix": mix}
+        )
 
     def reflect(self, carry: Message, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Message:
         assert sent is not None
@@ -96,7 +102,9 @@ class Experts(SGD):
             networks = (carry[f"alone {name}"], carry[name], sent[name])
             logits = self.logits(networks, log_shares(counts, self.added), batch, f.logits)  # (E, h, classes)
             mine_here = (batch["fold"] == fold).to(logits.dtype)
-            right = right + mine_here * logits.softmax(-1).gather(2, batch["y"].expand(self.number, -1)[..., None])[..., 0]
+            right = (
+                right + mine_here * logits.softmax(-1).gather(2, batch["y"].expand(self.number, -1)[..., None])[..., 0]
+            )
         prior = sent["mix"]["weights"] if "mix" in sent else torch.full_like(carry["mix"]["weights"], 1 / self.number)
         weights = expected(right.T.clamp(min=LEAST), batch["weight"], prior, self.strength)
         return carry | {"mix": {"weights": weights}}
