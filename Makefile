@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint quick bench picture pages figures speed clean
+.PHONY: demo test lint quick bench picture pages figures speed lock audit dist clean
 .DEFAULT_GOAL := demo
 
 # Two federations in which joining pays for most: four real hospitals with fifteen patients each to learn from, and twelve
@@ -55,9 +55,27 @@ bench: .venv/dev
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[report]'
 	touch $@
 
-.venv/dev: .venv/demo
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,report]'
-	touch $@
+# Everything that tests need, each file checked against requirements.lock, but for torch: which build of it is right
+# depends on the machine (with CUDA or without), and so does its check sum.
+.venv/dev: .venv/torch pyproject.toml requirements.lock
+	$(BIN)/pip install --quiet --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	touch .venv/demo $@
+
+# requirements.lock, after a change of constraints.txt or pyproject.toml
+lock: .venv/dev
+	echo "torch ; python_version < '3'" | $(BIN)/uv pip compile pyproject.toml --quiet --extra dev --extra report \
+	  --constraint constraints.txt --override /dev/stdin --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command 'make lock' --output-file requirements.lock
+
+# known weaknesses of what is locked; needs a network
+audit: .venv/dev
+	$(BIN)/python .ci/audit.py
+
+# what a release has, built from what is locked
+dist: .venv/dev
+	rm -rf dist
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 clean:
 	rm -rf .venv runs build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,8 +8,8 @@ without a framework: one client after another on one thread. The engine trains t
 cores, whose helpers are at work before anything is timed. `limit` is a lower bound on one core: the multiply-adds of a
 step, there and back, at the speed of a large product of matrices in the same minute, by the faster of PyTorch's two
 libraries; `share` is what part of the time on one core that would be. `products`: the step's own products for all
-clients of a chunk, and nothing else. All of them take turns of a quarter of a second, and the least time of each counts,
-because other load only adds time.
+clients of a chunk, and nothing else. All of them take turns of a quarter of a second, and the least time of each
+counts, because other load only adds time.
 --parts: the same for other parts, each against a loop of its own. One step of Moreau is K = 5 gradients. To reach: 70 %
 of the ratio that plain SGD has in the same run.
 --round: what a whole round costs beyond its training (rounds.py). --runs: seconds of a run of FedMCSA and of PFedRe's

@@ -34,7 +34,7 @@ PRIVACY = [
     Mutation(
         "selected-spend", 'spent(dp, self.participation["replied"])', 'spent(dp, self.participation["left_out"])', SPENT
     ),
-    Mutation("noise-by-the-proof", 'path = self.folder / "noise"', 'path = self.folder / "secret"', SITES),
+    Mutation("noise-by-the-proof", "own_secret(self.folder, NOISE)", 'own_secret(self.folder, "secret")', SITES),
     Mutation(
         "same-noise-for-another-update", "digest.update(update.contiguous().cpu().numpy().tobytes())", "pass", SITES
     ),

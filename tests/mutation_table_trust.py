@@ -12,6 +12,9 @@ SIGNALS = "faults/test_signals_and_limits.py"
 ODD = "faults/test_odd_invocations.py"
 DAMAGE = "faults/test_damage.py"
 OTHERS = "faults/test_folders_of_others.py"
+SIZES = "faults/test_sizes.py"
+RECOVERY = "faults/test_recovery.py"
+NAMES = "faults/test_names_of_others.py"
 
 TRUST = [
     Mutation("links-followed", "require(not os.path.islink(link),", "require(True,", OUTSIDE),
@@ -38,11 +41,43 @@ TRUST = [
     ),
     Mutation("no-signal-to-end", "STOPS = (signal.SIGINT, signal.SIGTERM)", "STOPS = (signal.SIGINT,)", SIGNALS),
     Mutation("any-size-of-models", "require(size <= free(),", "require(True,", SIGNALS),
-    Mutation("memory-unsaid", "if need <= there:", "if True:", SIGNALS),
+    Mutation("memory-unsaid", "if total <= there:", "if True:", f"{SIZES} -k hardly"),
+    Mutation("any-memory", "require(total <= MUCH * there, said)", "pass", f"{SIZES} -k hardly or before_it_begins"),
+    Mutation(
+        "built-before-weighed",
+        "memory.advice(method.name, needs(experiment, federation, size_in(experiment, federation, least, scored)))",
+        "pass",
+        f"{SIZES} -k not_built",
+    ),
+    Mutation("jobs-alone", "require(jobs == 1 or sum(most) <=", "require(True or sum(most) <=", f"{SIZES} -k together"),
+    Mutation("uploads-forgotten", '"round": (down + up) * size.model', '"round": 0', f"{SIZES} -k hardly or expected"),
+    Mutation("peak-of-all-runs", 'file.write("5")', "pass", f"{SIZES} -k anew"),
+    Mutation("memory-unmeasured", '"measured": machine.peak()', '"measured": 1', f"{SIZES} -k shown or expected"),
+    Mutation(
+        "any-table-is-read", "require(need <= there, f", "require(True, f", f"{SIZES} -k table or archive or files"
+    ),
+    Mutation(
+        "any-batch-is-tried", "min(train.batch, max(1, len(federation.train.rows)))", "train.batch", f"{SIZES} -k harm"
+    ),
+    Mutation("any-number-of-layers", "require(len(words) <= DEEPEST,", "require(True,", f"{SIZES} -k layers"),
+    Mutation("locks-through-links", 'os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb")', 'os.O_CREAT, 0o666), "rb")', OUTSIDE),
+    Mutation("any-number-of-arms", "require(number <= MANY, f", "require(True or number, f", f"{SIZES} -k arms"),
+    Mutation("manifests-lead-elsewhere", "not all(map(inside, found))", "False", f"{RECOVERY} -k elsewhere"),
+    Mutation(
+        "checkpoints-of-any-shape",
+        "schema.read(schema.CheckpointSaid, path)",
+        "files.read_json(path)",
+        f"{RECOVERY} -k shape",
+    ),
+    Mutation("damage-stays", "folder.reopen(damaged)", "pass", f"{RECOVERY} -k made_again or computed"),
+    Mutation("presets-not-mended", "mend(runs, warn) options", "options", f"{RECOVERY} -k presets"),
+    Mutation("methods-unchecked", ', *sorted(self.path.glob("*/summary.json"))]', "]", f"{RECOVERY} -k summaries"),
+    Mutation("terminals-obey", "visible(text, also=", "str(text or ", f"{NAMES} -k terminal"),
+    Mutation("names-no-file-can-hold", 'if not is_text("".join(names)):', "if False:", f"{NAMES} -k no_text"),
     Mutation("python-itself-is-called", "require(not isbuiltin(found), sentence)", "pass", f"{ODD} -k dict"),
     Mutation("markup-in-names", "markup=False, emoji=False", "markup=True, emoji=False", f"{ODD} -k markup"),
     Mutation("any-count", "require(whole and least <= value <= most, sentence)", "pass", f"{ODD} -k odd_invocation"),
-    Mutation("words-that-are-no-text", "require(not odd,", "require(True,", f"{ODD} -k odd_invocation"),
+    Mutation("words-that-are-no-text", "require(is_text(word),", "require(True,", f"{ODD} -k odd_invocation"),
     Mutation("any-number-of-clients", "require(need <= free(),", "require(need <= 10**19,", f"{ODD} -k synthetic"),
     Mutation("damage-believed", "!= expected:", "== []:", f"{DAMAGE} -k said or shown"),
     Mutation("seals-believed", "value[SEAL] != seal_of(found)", "False", f"{DAMAGE} -k half-digit or whole-digit"),

@@ -121,7 +121,7 @@ def seen_round(method: Method, task: Task, engine: Simulation, state: State) -> 
 
 
 def without_times(summary: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in summary.items() if name != "time"}
+    return {name: value for name, value in summary.items() if name not in ("time", "memory")}
 
 
 def forget_checksums(folder: Path) -> None:

@@ -59,6 +59,9 @@ class Part:
     """
 
     known: ClassVar[dict[str, type[Part]]] = {}
+    copies: ClassVar[int] = (
+        0  # models of each reply that it makes while it works; the memory of a run is estimated by it
+    )
     verb: ClassVar[str] = ""  # what sentences call the part: 'train' in 'train.eta must be positive'
 
     def __init_subclass__(cls) -> None:

@@ -25,8 +25,22 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> BadInput:
 def shown(value: object) -> str:
     """Return a value as a sentence shows it: in quotes, on one line, cut where it is long."""
     text = value if isinstance(value, str) else repr(value)
-    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:LONGEST])
-    return f"'{plain}{'...' if len(text) > LONGEST else ''}'"
+    return f"'{visible(text[:LONGEST])}{'...' if len(text) > LONGEST else ''}'"
+
+
+def is_text(text: str) -> bool:
+    """Whether every system can write this text down: it has no NUL and no half of a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def visible(text: str, also: str = "") -> str:
+    """Return a text in which nothing is hidden: characters that are not printed, and would change how a terminal shows
+    the others, stand there by their numbers. Those in `also` stay."""
+    return "".join(c if c.isprintable() or c in also else ascii(c)[1:-1] for c in text)
 
 
 def require(true: object, sentence: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from inspect import get_annotations
+from math import isfinite
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -116,7 +117,7 @@ def misfit(place: Place, hint: Any, value: object, item: bool = False) -> str | 
     hint, *rules = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     conditions = [rule for rule in rules if isinstance(rule, Rule)]
     if hint in (int, float) and not item and not is_part(type(value)):
-        conditions = [number(hint), *conditions]
+        conditions = [number(hint), limit(hint), *conditions]
     else:  # the sentences of the rules come first, as they say what the part or the item should have been
         conditions = [*conditions, *plain(hint)]
     for condition in conditions:
@@ -130,7 +131,7 @@ def misfit(place: Place, hint: Any, value: object, item: bool = False) -> str | 
 def plain(hint: Any) -> list[Rule]:
     """The rule that a type itself is; none for a type that is not checked."""
     if hint in (int, float):
-        return [number(hint)]
+        return [number(hint), limit(hint)]
     if hint is bool:
         return [Rule(lambda v: isinstance(v, bool), "{field} is true or false, not {value!r}.")]
     if hint is str:
@@ -163,12 +164,20 @@ def number(hint: type) -> Rule:
     return Rule(lambda v: is_number(v, whole=hint is int), f"{{part}}.{{name}} must be {wanted}, not {{value!r}}.")
 
 
+def limit(hint: type) -> Rule:
+    """The rule that a number is one that a float32 can be or, where the annotation is int, an int32."""
+    if hint is int:
+        return Rule(lambda v: abs(v) < WHOLE, "{part}.{name} must be below 2**31, not {value!r}.")
+    return Rule(lambda v: abs(v) <= LARGE, "{part}.{name} must be at most 1e30, not {value!r}.")
+
+
 def is_number(value: Any, whole: bool) -> bool:
-    """Whether this is a finite number that a float32 can be, and if it has to be `whole` one that an int32 can be."""
+    """Whether this is a finite number, and a whole one if it has to be."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
-    size: Any = abs(value)
-    return bool(size < WHOLE and float(value).is_integer()) if whole else bool(size <= LARGE)
+    if isinstance(value, numbers.Integral):
+        return True
+    return float(value).is_integer() if whole else isfinite(float(value))
 
 
 def is_part(kind: Any) -> bool:

@@ -43,6 +43,7 @@ class Log:
     selected: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))  # (m,)
     weights: Tensor = field(default_factory=lambda: torch.zeros(0))  # (m,) how far each update counted; nan: no reply
     dropped: list[int] = field(default_factory=list)  # clients whose training or upload was not finite, or did not fit
+    clipped: list[int] = field(default_factory=list)  # clients whose upload was far too large, and was shortened
     traffic: Traffic = field(default_factory=Traffic)
     seconds: dict[str, float] = field(default_factory=dict)
     spent: dict[str, float] = field(default_factory=dict)  # the same seconds by the rows of a profile

@@ -93,13 +93,15 @@ class Reply:
     broken: tuple[
         int, ...
     ] = ()  # clients whose training or upload is not finite or does not fit; they keep what they had
+    clipped: tuple[int, ...] = ()  # clients whose upload was far too large, and was shortened
 
     def only(self, mask: Tensor) -> Reply:
         """The replies of the clients that the mask (or a list of positions) names."""
         if mask.dtype == torch.bool and mask.all():
             return self  # nothing to copy
         upload = tree.each(lambda model: tree.rows(model, mask), self.upload)
-        return Reply(self.ids[mask], upload, {name: value[mask] for name, value in self.report.items()}, self.broken)
+        report = {name: value[mask] for name, value in self.report.items()}
+        return Reply(self.ids[mask], upload, report, self.broken, self.clipped)
 
     # An engine on a cluster answers these three without moving the uploads; a part that looks at `upload` gets them.
 

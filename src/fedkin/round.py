@@ -80,6 +80,7 @@ def closed(method: Method, task: Task, state: State, half: Opened, reply: Reply,
     ids, sent, weights = half.ids, half.order.sent, torch.full((len(half.ids),), torch.nan)
     with log.timed("mix_s", "keep"):
         reply, log.dropped = without_broken(reply)
+        log.clipped = list(reply.clipped)
         if len(reply.ids):
             kept, kp = method.keep(kp, task, sent, reply, r, generator(task.seed, "keep", r))
     if len(reply.ids):

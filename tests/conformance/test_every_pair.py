@@ -86,8 +86,17 @@ def test_every_pair_of_parts_works_or_is_refused(four: fk.Federation, verbs: tup
     assert tried > 5
 
 
+@pytest.mark.parametrize("train", ROLES["train"])
+def test_every_triple_with_a_train_part_works_or_is_refused(four: fk.Federation, train: str) -> None:
+    for name, method in fitting([labels for labels in TRIPLES if labels["train"] == train]):
+        try:
+            plays(method, four)
+        except Exception as error:
+            raise AssertionError(f"{name}: {type(error).__name__}: {error}") from error
+
+
 @pytest.mark.parametrize("engine", ["stacked", "plain"])
-def test_some_triples_work_or_are_refused(four: fk.Federation, engine: str) -> None:
+def test_some_triples_work_whoever_trains_and_receives(four: fk.Federation, engine: str) -> None:
     for labels in random.Random(0).sample(TRIPLES, 40):
         for trains, receives in WHO:
             if (method := built(labels, trains, receives)) is not None:

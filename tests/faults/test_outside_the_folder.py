@@ -93,6 +93,16 @@ def test_files_are_made_beside_without_following(tmp_path: Path) -> None:
     assert mine.read_text() == WRITTEN
 
 
+def test_a_lock_is_not_written_through_a_link(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text(WRITTEN)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / files.LOCK).symlink_to(mine)
+    with pytest.raises(OSError), files.alone(tmp_path / "theirs"):
+        pass
+    assert mine.read_text() == WRITTEN
+
+
 def test_half_written_files_of_a_kill_go_when_the_run_goes_on(fedkin: Any, finished: Path) -> None:
     left = finished / "fedavg/seed-0/checkpoints/.round-000001.safetensors.part"
     left.write_text("half")

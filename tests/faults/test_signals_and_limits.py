@@ -11,14 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from small import same_runs
 
 import fedkin as fk
 from fedkin import models
-from fedkin.core import machine
-from fedkin.engines.problem import network_of, task_of
-from fedkin.runs import memory
 
 QUICK = ("--data", "digits", "--clients", "4", "--evaluate-every", "50", "--threads", "1")
 LIMITED = """
@@ -82,22 +78,6 @@ def test_a_disk_that_is_full_while_tensors_are_saved_is_one_sentence(tmp_path: P
 def test_a_model_that_fits_no_memory_is_refused_before_it_is_built(spec: str) -> None:
     with pytest.raises(fk.BadInput, match="choose smaller sizes"):
         models.build(spec, (64,), 10, 0)
-
-
-def test_a_run_that_would_hardly_fit_says_so(monkeypatch: pytest.MonkeyPatch, federate: Any) -> None:
-    federation = federate((3,) * 50)
-    method = fk.methods.fedmcsa()
-    network = network_of(federation, torch.nn.Linear(5, 3), method.train, torch.float32, torch.device("cpu"))
-    task = task_of(federation, network, 3, 0)
-    huge = fk.tree.mapped(lambda value: torch.empty(9_200_000).expand(1, -1), {"weight": torch.zeros(1)})
-    task = type(task)(**{**task.__dict__, "model": huge})
-    need = memory.peak(method, task, 10, 0, 0)
-    assert 9e9 < need < 18e9, "13.5 GB were measured"
-    monkeypatch.setattr(memory, "free", lambda: need - 1)
-    (sentence,) = memory.advice(method, task, 10, 0, 0)
-    assert sentence.startswith(f"fedmcsa takes about {machine.readable(need)}")
-    monkeypatch.setattr(memory, "free", lambda: need)
-    assert not memory.advice(method, task, 10, 0, 0)
 
 
 def test_memory_that_is_not_there_is_a_sentence(fedkin: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,12 @@ def test_nobody_else_reads_private_files(made: Folder) -> None:
         assert (made.path / name).stat().st_mode & 0o777 == 0o700, name
 
 
+def test_a_repository_takes_no_private_file(made: Folder) -> None:
+    subprocess.run(["git", "init", "--quiet", str(made.path)], check=True)
+    asked = ["git", "-C", str(made.path), "check-ignore", *PRIVATE, "README.md"]
+    assert subprocess.run(asked, capture_output=True, text=True).stdout.splitlines() == PRIVATE
+
+
 def test_certificates_are_for_the_address(made: Folder) -> None:
     authority, server = (
         x509.load_pem_x509_certificate((made.server / name).read_bytes()) for name in ("ca.crt", "server.pem")

@@ -84,6 +84,15 @@ def test_signals_leave_blocks_properly() -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_who_is_started_by_nohup_survives_the_end_of_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ended_by_signals():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_port_in_use() -> None:
     port = free_port()
     check_free("127.0.0.1", port)

@@ -12,7 +12,7 @@ from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
 
-LOST, RAISED = 5, 2  # Flower's codes
+LOST, RAISED, EXPIRED = 5, 2, 3  # Flower's codes
 
 
 @dataclass
@@ -20,6 +20,7 @@ class Node:
     app: ClientApp
     config: dict[str, Any]
     lost: bool = False  # whether it is gone when it should answer
+    slow: bool = False  # whether its time is over when it answers
 
 
 @dataclass
@@ -69,6 +70,8 @@ class InProcess(Grid):
             found = Message(Error(LOST, "Node unavailable"), reply_to=message)
             found.metadata.__dict__["_src_node_id"] = 1  # as Flower has it: not the node that was asked
             return found
+        if node.slow:
+            return Message(Error(EXPIRED, "Message Unavailable"), reply_to=message)
         context = Context(1, message.metadata.dst_node_id, node.config, RecordDict(), {})
         try:
             return node.app(message, context)

@@ -11,6 +11,7 @@ import torch
 from federation import NAMES, Party, experiment, mlp, same_run, short, stacked
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.clientapp import ClientApp
+from flwr.proto.node_pb2 import NodeInfo
 from in_process import InProcess
 
 import fedkin as fk
@@ -111,6 +112,17 @@ def test_a_node_that_is_lost_and_comes_back_under_another_id(party: Party, tmp_p
     assert any("without site b10" in said and "code 5" in said for said in party.said)
 
 
+def test_a_node_whose_time_is_over(party: Party, tmp_path: Path) -> None:
+    grid = grid_of(party)
+
+    def slow() -> None:
+        next(one for one in grid.nodes.values() if one.config["name"] == "b10").slow = True
+
+    run = played(grid, party, short(fk.methods.fedavg(count=4)), tmp_path / "run", callbacks=[Loses({1: slow})])
+    assert [line["replied"] for line in run.lines] == [4, 4, 3]
+    assert "It goes on without site b10: It did not answer in 1 s." in party.said
+
+
 def test_a_node_that_says_it_is_another_is_not_taken(party: Party, tmp_path: Path) -> None:
     grid, method = grid_of(party), short(fk.methods.fedavg(count=4))
     gone = next(node for node, one in grid.nodes.items() if one.config["name"] == "b10")
@@ -132,6 +144,27 @@ def test_two_nodes_with_one_name(party: Party, tmp_path: Path) -> None:
     grid.add(app(replace(party, folder=tmp_path / "other")), name="c")
     with pytest.raises(fk.BadInput, match="Two sites say that they are 'c'"):
         played(grid, party, METHODS["fedavg"], tmp_path / "run")
+
+
+class Registered(InProcess):
+    """A grid that knows each node's key under a name: as its configuration says, or as 'other'."""
+
+    def get_nodes(self) -> list[NodeInfo]:
+        return [NodeInfo(node_id=node, name=one.config.get("key", "other")) for node, one in self.nodes.items()]
+
+
+def test_a_name_belongs_to_its_key(party: Party, tmp_path: Path) -> None:
+    """Whoever says another's name is left out, also if it is the first to say it, and ends nobody's run."""
+    grid, heard = Registered(), list[str]()
+    liar = replace(party, folder=tmp_path / "liar", heard=heard)
+    grid.add(app(liar), name="c")
+    for name in NAMES:
+        grid.add(app(party), name=name, key=name)
+    run = played(grid, party, METHODS["fedavg"], tmp_path / "run", registered=True)
+    assert run.n == 4
+    assert all(line["replied"] == 3 for line in run.lines)
+    assert any("says that it is site c, and cannot prove it" in said and "site other" in said for said in party.said)
+    assert not list((tmp_path / "liar").glob("*/runs"))
 
 
 def test_a_node_with_another_app(party: Party, tmp_path: Path) -> None:

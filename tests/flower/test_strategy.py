@@ -12,7 +12,7 @@ from federation import NAMES, Party, close, mlp, short, stacked
 from flwr.app import Array, ArrayRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg, Result
 from flwr.serverapp.strategy import Strategy as FlowersStrategy
-from in_process import InProcess
+from in_process import InProcess, Node
 from own_app import network, own_app, trained, with_statistics
 from small import seeded
 from test_grid import app
@@ -219,9 +219,20 @@ def test_a_method_whose_client_is_more_than_sgd_needs_fedkins_client() -> None:
 
 def test_nodes_of_both_kinds(party: Party) -> None:
     grid = own_grid()
-    grid.add(app(party), name="c")
+    grid.nodes[1] = Node(app(party), {"name": "c"})  # the first one, so it is asked
     with pytest.raises(fk.BadInput, match="1 of 5 nodes run fedkin's client"):
         started(Strategy(fk.methods.fedavg()), grid)
+
+
+def test_one_node_is_asked_whether_it_runs_fedkins_client() -> None:
+    """Each that is asked and does not know it fails, and Flower writes a page about that."""
+    grid = own_grid()
+    started(Strategy(fk.methods.fedavg()), grid, 1)
+    assert [message.metadata.message_type for message in grid.seen].count("query") == 1
+    grid.nodes[min(grid.nodes)].lost = True
+    grid.seen.clear()
+    started(Strategy(fk.methods.fedavg()), grid, 1)
+    assert [message.metadata.message_type for message in grid.seen].count("query") == 2, "the next one"
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {

@@ -12,7 +12,8 @@ from federation import same_run
 import fedkin as fk
 from fedkin.runs import files
 
-ROUNDS, NAMES = 2, ("north", "south")
+ROUNDS, SIZES = 3, {"east": 40, "north": 12, "south": 16, "west": 24}  # samples of each site
+NAMES = tuple(SIZES)
 PROJECT = """
 [project]
 name = "tried"
@@ -38,17 +39,18 @@ app = ServerApp()
 
 @app.main()
 def main(grid, context):
-    method = fk.methods.ditto(steps=3)
-    experiment = fk.Experiment(method, model="mlr", rounds={ROUNDS}, evaluate_every=1, seed=3, dtype="float64")
-    flower.run(grid, experiment, context.run_config["folder"], sites={list(NAMES)}, wait=60, timeout=60)
+    method = fk.methods.scaffold(count=2, steps=3)
+    experiment = fk.Experiment(method, model="mlr", rounds={ROUNDS}, evaluate_every={ROUNDS}, seed=3, dtype="float64")
+    flower.run(grid, experiment, context.run_config["folder"], sites={list(NAMES)}, wait=90, timeout=90)
 """
-CLIENT = """
+CLIENT = f"""
 import numpy as np
 from fedkin import flower
 
 def load(context):
-    draw = np.random.default_rng(len(context.node_config["name"]) + ord(context.node_config["name"][0]))
-    return draw.normal(size=(40, 6)).astype(np.float32), np.arange(40) % 3
+    name = context.node_config["name"]
+    size, draw = {SIZES}[name], np.random.default_rng(ord(name[0]))
+    return draw.normal(size=(size, 6)).astype(np.float32), np.arange(size) % 3
 
 app = flower.client(load_data=load)
 """
@@ -61,20 +63,29 @@ def test_a_superlink_is_stacked(tmp_path: Path) -> None:
         (app / name).write_text(text)
     with Deployment(tmp_path / "federation", NAMES) as deployment:
         config = f'folder="{tmp_path / "run"}"'
-        said = deployment.flwr("run", str(app), "here", "--run-config", config, "--stream", seconds=100)
+        said = deployment.flwr("run", str(app), "here", "--run-config", config, "--stream", seconds=200)
         logs = said + "".join(deployment.processes.log(name) for name in ("superlink", *NAMES))
         assert (tmp_path / "run" / "summary.json").exists(), logs
 
     clients = {}
-    for name in NAMES:
-        draw = np.random.default_rng(len(name) + ord(name[0]))
-        clients[name] = draw.normal(size=(40, 6)).astype(np.float32), np.arange(40) % 3
+    for name, size in SIZES.items():
+        draw = np.random.default_rng(ord(name[0]))
+        clients[name] = draw.normal(size=(size, 6)).astype(np.float32), np.arange(size) % 3
     data = fk.from_clients(clients)
     begun = fk.Experiment(
-        fk.methods.ditto(steps=3), data, "mlr", ROUNDS, evaluate_every=1, seed=3, dtype="float64", chunk=2, threads=1
+        fk.methods.scaffold(count=2, steps=3),
+        data,
+        "mlr",
+        ROUNDS,
+        evaluate_every=ROUNDS,
+        seed=3,
+        dtype="float64",
+        chunk=2,
+        threads=1,
     )
     one = fk.run(begun, tmp_path / "stacked", checkpoint_seconds=0.0, warn=lambda sentence: None)
-    there = [sorted((tmp_path / "federation" / "sites" / name).glob("runs/*/round-*"))[-1] for name in NAMES]
-    held = [files.read_tensors(path) for path in there]
-    private = {key: torch.stack([tensors[key] for tensors in held]) for key in held[0]}
+    there = [sorted((tmp_path / "federation" / "sites" / name).glob("runs/*/round-*")) for name in NAMES]
+    held = [files.read_tensors(paths[-1]) if paths else {} for paths in there]
+    first = next(tensors for tensors in held if tensors)  # before a client trains, its control variate is 0
+    private = {key: torch.stack([one.get(key, torch.zeros_like(zero)) for one in held]) for key, zero in first.items()}
     same_run(one, fk.Run(tmp_path / "run"), private)

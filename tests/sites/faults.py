@@ -89,6 +89,10 @@ def huge(model: dict[str, torch.Tensor]) -> None:
         model[name] = 100 * model[name]
 
 
+def shows_more(value: dict[str, Any]) -> None:
+    value["shown"] = {name: 100 * tensor for name, tensor in value["upload"]["model"].items()}
+
+
 def no_upload(value: dict[str, Any]) -> None:
     del value["upload"]
 
@@ -100,6 +104,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {  # and a word of the sentence that name
     "types": (on_upload(whole), "int64"),
     "nan": (on_upload(nan), "not finite"),
     "100 times as large": (on_upload(huge), "times as large"),
+    "shown 100 times as large": (lambda answer: changed(answer, shows_more), "What it shows is"),
     "nothing": (lambda answer: changed(answer, no_upload), "instead of model"),
     "a text": (lambda answer: changed(answer, lambda value: value.update(upload="model")), "str"),
     "a round it did not play": (lambda answer: changed(answer, lambda value: value.update(held=77)), "holds round 77"),

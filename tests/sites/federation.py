@@ -20,6 +20,7 @@ from fedkin.runs.checkpoint import load_checkpoint
 from fedkin.runs.folder import RunFolder
 from fedkin.select import Uniform
 from fedkin.sites import Arrays, Here, Site, Sites, meet
+from fedkin.sites.own_secret import DIGEST, PROOF, own_secret
 
 NAMES = ("a", "b2", "b10", "c")  # as people sort them
 SIZES = (12, 3, 40, 9)
@@ -66,7 +67,8 @@ class Party:
         """The same sites with other folders and the same secrets, by which their check sums are keyed."""
         for name in NAMES:
             (folder / name).mkdir(parents=True)
-            (folder / name / "secret").write_bytes(self.site(name).secret())
+            for secret in (PROOF, DIGEST):
+                (folder / name / secret).write_bytes(own_secret(self.folder / name, secret, 16))
         return replace(self, folder=folder, said=[], heard=[])
 
     def private(self) -> dict[str, torch.Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import fedkin as fk
 from fedkin import sites
 from fedkin.errors import Unfinished
 from fedkin.sites import Answer, Arrays, Here, Request, Site, meet
+from fedkin.sites.own_secret import DIGEST, PROOF
 
 
 def test_sites_are_known_by_their_names_in_natural_order(party: Party) -> None:
@@ -35,14 +37,46 @@ def test_nothing_of_the_samples_is_told(party: Party) -> None:
     assert set(told) == {"kind", "sizes", "task", "shape", "classes", "vocabulary"}
 
 
-def test_a_check_sum_says_nothing_without_the_secret_and_changes_with_the_samples(party: Party) -> None:
+def test_a_check_sum_says_nothing_without_its_key_and_changes_with_the_samples(party: Party) -> None:
     one = party.site("c").introduce({})["data"]["digest"]
     assert one == party.site("c").introduce({})["data"]["digest"]
-    (party.folder / "c" / "secret").unlink()
+    (party.folder / "c" / DIGEST).unlink()
     assert one != party.site("c").introduce({})["data"]["digest"]
     two = party.site("c").introduce({})["data"]["digest"]
     party.federation.y[party.federation.train[3][0]] += 1
     assert two != party.site("c").introduce({})["data"]["digest"]
+
+
+def test_a_server_cannot_try_guesses_of_the_samples(party: Party, tmp_path: Path) -> None:
+    """It knows all that the site ever says, and the samples; still it cannot make the check sum of them."""
+    site, heard = party.site("c"), list[str]()
+
+    class Overheard(Here):
+        def answer(self, name: str, request: Request) -> Any:
+            answer = super().answer(name, request)
+            heard.append(json.dumps(answer.facts) if isinstance(answer, Answer) and name == "c" else "")
+            return answer
+
+    sites.run(party.met(party.here(Overheard)), experiment(short(fk.methods.fedavg())), tmp_path / "run")
+    told = json.loads(next(one for one in heard if "proof" in one))
+    words = [b"", *(str(leaf).encode() for leaf in (*told.values(), *told["data"].values()))]
+    words += [bytes.fromhex(told["proof"]), bytes.fromhex(told["data"]["digest"])]
+    for word in words:
+        for guess in (word, blake2b(word, digest_size=32).digest()):
+            assert site.samples.digest(guess[:64]) != told["data"]["digest"]
+    path = party.folder / "c" / DIGEST
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert site.samples.digest(path.read_bytes()) == told["data"]["digest"]
+    assert path.read_bytes().hex() not in "".join(heard)
+
+
+def test_a_folder_that_has_told_its_only_secret_gets_another_one(party: Party) -> None:
+    """Sites of before keyed the check sum by what they told; they are still who they were."""
+    (party.folder / "c").mkdir(parents=True)
+    (party.folder / "c" / PROOF).write_bytes(b"k" * 16)
+    told = party.site("c").introduce({})
+    assert told["proof"] == (b"k" * 16).hex()
+    assert told["data"]["digest"] != party.site("c").samples.digest(b"k" * 16)
 
 
 def odd(party: Party, name: str, x: Any, y: Any, **more: Any) -> Site:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pandas as pd
@@ -13,10 +14,12 @@ import pytest
 import fedkin as fk
 from fedkin.runs.validation import validating
 from fedkin.tuning import search
+from fedkin.tuning.tune import TOGETHER
 
 DATA = fk.Data("digits", clients=4, samples=30)
 RATE = {"train.eta": "0.0001..1:log"}
 METHOD = fk.methods.fedavg(count=2, steps=5)
+GRID: dict[str, Any] = {"space": {"collaborate.sigma": [10, 30]}, "grid": True, "prune": False, "rounds": 2}
 
 
 def tuned(folder: Path | None = None, data: fk.Data | fk.Federation = DATA, **options) -> fk.Tuned:
@@ -205,3 +208,19 @@ def test_the_file_of_the_best_settings_is_an_experiment(tmp_path: Path) -> None:
 def test_bad_input_is_one_sentence(options: dict[str, object], sentence: str) -> None:
     with pytest.raises(fk.BadInput, match=sentence):
         tuned(**options)
+
+
+def test_trials_are_played_with_noise(tmp_path: Path) -> None:
+    """The fields of a method stand where they stood without --dp, also where it changes the method."""
+    said: list[str] = []
+    method = replace(fk.methods.fedmcsa(count=2, steps=2), name="fedmcsa")
+    loud, still = (
+        tuned(tmp_path / dp, method=method, dp=dp, **GRID) for dp in ("clip=1.0,noise=50", "clip=1.0,noise=0.001")
+    )
+    assert loud.experiment.dp == "clip=1.0,noise=50.0,delta=1e-05"
+    assert type(loud.method.collaborate).__name__ == "LastUploads"
+    assert loud.value < still.value
+    again = tuned(tmp_path / "clip=1.0,noise=50", method=method, dp="clip=1.0,noise=50", resume=True, **GRID)
+    assert again.value == loud.value
+    tuned(method=METHOD, trials=1, rounds=1, dp="clip=1.0,noise=0.5", warn=said.append)
+    assert [sentence for sentence in said if "epsilon" in sentence] == [TOGETHER]

@@ -25,12 +25,13 @@ from fedkin.command import (  # noqa: F401  each enters its commands
 )
 from fedkin.command.app import app
 from fedkin.command.screen import plain_console, prepare_streams
-from fedkin.errors import LONGEST, BadInput, Unfinished, require, shown
+from fedkin.errors import LONGEST, BadInput, Unfinished, is_text, require, shown, visible
 from fedkin.imports import of_user
 from fedkin.runs import files
 
 DEBUG = "--debug"
 READ = 1000  # characters of a sentence
+NEW_LINE = "\n"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -54,8 +55,7 @@ def main() -> None:
 def check_words(words: list[str]) -> None:
     """Refuse words that no file can be called."""
     for word in words:
-        odd = any(c == "\0" or "\ud800" <= c <= "\udfff" for c in word)
-        require(not odd, f"The word {shown(word)} has a character that is not text; leave it out.")
+        require(is_text(word), f"The word {shown(word)} has a character that is not text; leave it out.")
 
 
 def told(error: Exception) -> tuple[str, int]:
@@ -92,8 +92,8 @@ def complain(sentence: str, code: int = 2) -> int:
     """Print a sentence on standard error, without the middle of a very long one, and return the exit code."""
     if sentence:
         sentence = sentence if len(sentence) <= READ else f"{sentence[: READ // 2]} ... {sentence[-READ // 2 :]}"
-        plain = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in sentence)
-        plain_console(stderr=True).print(f"fedkin: {plain}", style="red", highlight=False, markup=False, soft_wrap=True)
+        said = f"fedkin: {visible(sentence, also=NEW_LINE)}"
+        plain_console(stderr=True).print(said, style="red", highlight=False, markup=False, soft_wrap=True)
     return code
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedkin.federation.state import State
 
 ADDRESS = "127.0.0.1:9443"
-METHODS, ROUNDS, SETTINGS = "local fedavg fedacs", 6, "eta=0.1 train.steps=20"  # of the demo
+METHODS, ROUNDS, SETTINGS = "local fedavg fedacs@p=0.5", 6, "eta=0.1 train.steps=20"  # of the demo
 Federation = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that 'federation init' made.")]
 
 

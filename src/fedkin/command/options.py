@@ -151,8 +151,8 @@ class RunOptions(PlayOptions, DataOptions):
     engine: Annotated[
         str | None,
         option(
-            "stacked (many clients at once), plain (one after another) or ray (clients divided among actors; "
-            "docs/cluster.md). [stacked]"
+            "stacked (many clients at once), plain (one after another), ray (clients divided among actors; "
+            "docs/cluster.md) or flower (Flower's simulation runtime; docs/federation.md). [stacked]"
         ),
     ] = None
     actors: Annotated[int | None, option("Actors of --engine ray, of which each has a core. [one a core]")] = None

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from fedkin import presets
 from fedkin.command.alive import alive
-from fedkin.command.app import app
+from fedkin.command.app import Verify, app
 from fedkin.command.lists import WIDTH
 from fedkin.command.options import option, shared
 from fedkin.command.progress import Progress
@@ -62,6 +62,7 @@ class PresetOptions:
     ray_address: Annotated[str | None, option("The cluster of --jobs ray: host:port or auto. [here]")] = None
     out: Annotated[Path, option("Folder of all runs of presets; what is done there is not played again.")] = FOLDER
     results: Annotated[Path | None, option("Write the result as JSON to this folder too, as docs/results.")] = None
+    verify: Verify = True
     read: Annotated[bool, option("Play nothing; read what is done.", "--read")] = False
     as_json: Annotated[bool, option("Print the results as JSON, and nothing else.", "--json")] = False
 

@@ -80,7 +80,9 @@ class TuneOptions(DataOptions):
     ] = False
     data: Annotated[str | None, option("A dataset ('fedkin data list') or a path to own data. [synthetic]")] = None
     model: Annotated[str | None, option("mlr, dnn:100, lenet, ..., or package.module:Class. [mlr]")] = None
-    engine: Annotated[str | None, option("stacked (many clients at once) or plain (one after another).")] = None
+    engine: Annotated[
+        str | None, option("stacked (many clients at once), plain (one after another), ray or flower. [stacked]")
+    ] = None
     evaluate_every: Annotated[
         int | None, option("Score every so many rounds. [12 rounds at least; more within an eighth of the time]")
     ] = None
@@ -90,6 +92,10 @@ class TuneOptions(DataOptions):
     ] = None
     class_weights: Annotated[
         str | None, option("balanced: in training all classes of a client count the same. [none]")
+    ] = None
+    dp: Annotated[
+        str | None,
+        option("Clip updates and add noise in every trial, as in clip=1.0,noise=0.8 (docs/privacy.md). [off]"),
     ] = None
     threads: Annotated[int | None, option("Cores of a trial. [its share of the machine's]")] = None
     chunk: Annotated[int | None, option("Clients trained at once by the stacked engine: a speed knob only.")] = None

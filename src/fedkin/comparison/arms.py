@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from fedkin.comparison.targets import is_file, target_parts
-from fedkin.errors import BadInput, require
+from fedkin.errors import BadInput, require, shown
 from fedkin.imports import called, defined_at, imported
 from fedkin.methods import named
 from fedkin.parts import Method, Part
@@ -25,6 +26,7 @@ from fedkin.runs.settings import applied, full_path, has, parsed, split, with_se
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@=,+-]*(?<!\.)")
 LONGEST = 120  # characters of a name; folders have at most 255 on all systems, some of which go to temporary files
+MANY = 1000  # arms of one sweep
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt") for k in range(1, 10))}  # on Windows
 
 
@@ -62,6 +64,8 @@ def arms_of(target: str | Method) -> Iterator[Arm]:
         yield Arm(target)
         return
     base, several = target_parts(target)
+    number = prod(len(texts) for _, texts in several)
+    require(number <= MANY, f"{shown(base)} has a sweep of {number:,} arms, and at most {MANY:,} are compared.")
     for method in methods_of(base):
         for chosen in product(*([(path, text) for text in texts] for path, texts in several)):
             yield arm_with(method, list(chosen), target)

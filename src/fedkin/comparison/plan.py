@@ -11,6 +11,7 @@ from typing import Any
 from fedkin.comparison.divisions import data_seed_of, divisions, split_of
 from fedkin.data import Data, load
 from fedkin.data.federation import Federation
+from fedkin.engines import ACTORS
 from fedkin.engines.cluster.connection import check_cluster
 from fedkin.errors import BadInput, require
 from fedkin.imports import named_in
@@ -20,6 +21,7 @@ from fedkin.round import begin
 from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.folder import RunFolder
+from fedkin.runs.memory import check_together
 from fedkin.runs.resume import check_rounds, check_same
 from fedkin.runs.run import Run
 from fedkin.runs.setup import cores, set_up
@@ -171,6 +173,7 @@ def settled(experiments: Sequence[Experiment], loaded: Loaded, jobs: int) -> lis
     another. Each of `jobs` processes gets its share of the cores.
     """
     setups = [set_up(experiment, loaded(experiment)) for experiment in experiments]
+    check_together([setup.need for setup in setups], jobs)
     for experiment, setup in zip(experiments, setups, strict=True):
         begin(experiment.method, setup.task)
     every, most = max(setup.evaluate_every for setup in setups), max(1, cores() // jobs)
@@ -258,8 +261,9 @@ def checked_number(value: object, what: str) -> int:
 
 def check_side_by_side(experiments: Sequence[Experiment], jobs: int, cluster: str | None) -> None:
     """Refuse a cluster that is not there, and runs side by side of which each uses all cores by itself."""
-    alone = all(one.engine != "ray" for one in experiments) or (jobs == 1 and cluster is None)
-    require(alone, "The engine ray uses all cores by itself; leave --jobs or --engine out.")
+    busy = next((one.engine for one in experiments if one.engine in ACTORS), None)
+    alone = busy is None or (jobs == 1 and cluster is None)
+    require(alone, f"The engine {busy} uses all cores by itself; leave --jobs or --engine out.")
     if cluster is not None:
         check_cluster(cluster)
 

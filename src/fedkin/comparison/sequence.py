@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fedkin.comparison.plan import Loaded, Planned
-from fedkin.runs import manifest
 from fedkin.runs.callback import Callback, Callbacks
+from fedkin.runs.resume import mended
 from fedkin.runs.session import run
 
 Watching = Callable[[Planned, int, int], Callback | None]  # (run, its number, of how many) -> who is told of its rounds
@@ -41,10 +41,7 @@ def once(warn: Callable[[str], None]) -> Callable[[str], None]:
 def mend(runs: Sequence[Planned], warn: Callable[[str], None]) -> None:
     """Let runs that are done, but of which files are damaged, go on from their last checkpoint: it makes them anew."""
     for one in runs:
-        damaged = manifest.damaged(one.folder.path) if one.folder.summarised else []
-        if damaged:
-            one.folder.reopen(damaged)
-            warn(f"{one.name}: damaged or missing, and made again from the checkpoint: {', '.join(damaged[:5])}.")
+        mended(one.folder, one.name, warn)
 
 
 def play_in_sequence(

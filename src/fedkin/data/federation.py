@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedkin.errors import BadInput, is_text, shown
+
 Task = Literal["classify", "regress"]
 
 
@@ -54,6 +56,13 @@ class Index:
         return [self.rows[a:b] for a, b in pairwise(self.start.tolist())]
 
 
+def check_names(what: str, names: Sequence[str]) -> None:
+    """Refuse a name that no file can hold."""
+    if not is_text("".join(names)):
+        odd = next(name for name in names if not is_text(name))
+        raise BadInput(f"The name of the {what} {shown(odd)} is no text; rename it.")
+
+
 @dataclass(frozen=True)
 class Federation:
     """Samples and the clients that own them.
@@ -85,6 +94,10 @@ class Federation:
         None  # (n,) the clients' numbers in the federation of which this is a part; None: 0, 1, ...
     )
     elsewhere: bool = False  # whether the samples lie elsewhere, and `x` and `y` have one row that stands for them all
+
+    def __post_init__(self) -> None:
+        check_names("client", self.clients)
+        check_names("class", self.labels)
 
     @property
     def n(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fedkin.data.federation import Federation, Index, Task
+from fedkin.data.federation import Federation, Index, Task, check_names
 from fedkin.data.holdout import split
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
@@ -69,6 +69,7 @@ def from_clients(
     """
     Data("./own", task=task, test=test, validation=validation, seed=seed)  # for its checks
     require(clients, "A federation needs at least one client.")
+    check_names("client", [str(client) for client in clients])
     collected = _Collected(vocabulary)
     parts: dict[str, Rows] = {}
     for client, samples in ((str(client), samples) for client, samples in clients.items()):

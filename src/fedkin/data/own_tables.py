@@ -14,6 +14,7 @@ from fedkin.data.columns import MOST
 from fedkin.data.natural_order import natural_key, natural_order
 from fedkin.data.notation import partition_argument
 from fedkin.data.read_files import TABLES, File, read_file
+from fedkin.data.room import check_room
 from fedkin.data.samples import Samples, Table
 from fedkin.data.spec import Data
 from fedkin.data.target import read_target
@@ -32,6 +33,7 @@ OWNER = "\0owner"  # a column of the joined table that is no column of any file
 def read_own(data: Data, progress: bool = False) -> Samples:
     """The samples in the file or the folder `data.name`. `progress` says on stderr that a large one is being read."""
     path = own_path(data.name)
+    check_room(*([path] if path.is_file() else tables_in(path)))
     size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.iterdir()))
     if progress and size > LARGE:
         print(f"Reading {path.name}, {size / 1e6:,.0f} MB ...", file=sys.stderr, flush=True)

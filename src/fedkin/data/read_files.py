@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedkin.data.room import check_room
 from fedkin.data.values import MARKS, check_size, with_points
 from fedkin.errors import BadInput, require
 
@@ -56,7 +57,7 @@ def read_file(path: Path, as_text: Collection[str] = ()) -> File:
         how = CONVERTED[ending].format(path.name, f"{path.stem}.csv")
         raise BadInput(f"{path.name} is not read by fedkin; make it a CSV file, for example by {how}.")
     require(ending in TABLES, f"{path.name} is not read by fedkin; give a file of these kinds: {', '.join(TABLES)}.")
-    require(path.stat().st_size, f"{path.name} is empty.")
+    check_room(path)
     try:
         if ending == ".npz":
             return _read_npz(path)
@@ -65,8 +66,8 @@ def read_file(path: Path, as_text: Collection[str] = ()) -> File:
         raise BadInput(
             f"{path.name} needs the package openpyxl to be read: pip install 'fedkin[excel]', or save the sheet as CSV."
         ) from refusal
-    # pandas' and pyarrow's own errors are among these
-    except (OSError, ValueError, EOFError, KeyError, RecursionError, zipfile.BadZipFile) as refusal:
+    # pandas' and pyarrow's own errors are among these; a file may say that it has more values than any memory
+    except (OSError, ValueError, EOFError, KeyError, RecursionError, MemoryError, zipfile.BadZipFile) as refusal:
         if isinstance(refusal, BadInput):
             raise
         reason = (str(refusal).strip().splitlines() or ["unreadable"])[0].rstrip(".")

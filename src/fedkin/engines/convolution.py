@@ -127,7 +127,7 @@ class Looped:
         images = x.flatten(0, 1)
         if images.shape[1] > 1:
             return images.contiguous(memory_format=LAST)
-        n, one, height, width = images.shape  # one channel lies either way, and strides say how outputs are to lie
+        one, height, width = images.shape[1:]  # one channel lies either way, and strides say how outputs are to lie
         return images.contiguous().as_strided(images.shape, (height * width, one, width, one))
 
     def leave(self, x: Tensor, m: int) -> Tensor:

@@ -108,7 +108,7 @@ class FusedLayers(Fused):
 
 
 def pooled_first(layers: Layers) -> Layers:
-    """Return the layers with every ReLU behind the pool that follows it: the outputs and gradients are the same, and the
+    """Return the layers with every ReLU behind the pool that follows it: outputs and gradients stay the same, and the
     ReLU has fewer numbers to look at."""
     found = list(layers)
     for i in range(len(found) - 1):

@@ -17,7 +17,8 @@ def network_of(
     """Return the network of a module on the samples of a federation; refuses a module that does not fit."""
     x = federation.x[0]
     sample = x.to(device, dtype if x.is_floating_point() else x.dtype)
-    return Network(module, sample, train.batch, dtype, federation.classes)
+    batch = min(train.batch, max(1, len(federation.train.rows)))  # no batch is larger, and it is tried out
+    return Network(module, sample, batch, dtype, federation.classes)
 
 
 def task_of(federation: Federation, network: Network, rounds: int, seed: int) -> Task:

@@ -25,6 +25,7 @@ from fedkin.federation import certificates
 from fedkin.federation.texts import methods_of, quoted, template, words_of
 
 NAME = re.compile(r"[\w][\w .-]*(?<![ .])")
+SECRETS = ("*.key", "state/", "kept/", "runs/")  # what no repository should have
 HOST = re.compile(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -162,6 +163,7 @@ def write(
         write_site(folder, name, address, target, data)
     said = {"count": len(names), "names": ", ".join(names), "method": method, "rounds": rounds, "address": address}
     (folder.path / "README.md").write_text(template("README.md").format(**said))
+    (folder.path / ".gitignore").write_text("".join(f"{one}\n" for one in SECRETS))
     return folder
 
 

@@ -19,7 +19,7 @@ def begin(folder: Folder, control: Control, resume: bool) -> int:
     """Start a run, or go on with the one in the folder; returns Flower's number of it."""
     there, active = played(folder), [run for run in control.runs() if not run.ended]
     require(resume or not there, f"{folder.path} holds a run already; go on with --resume, or move its runs/ away.")
-    require(there or not resume, f"{folder.path} holds no run to go on with; leave --resume out.")
+    require(there or active or not resume, f"{folder.path} holds no run to go on with; leave --resume out.")
     require(resume or not active, "A run is being played; wait for its end, or go on with --resume.")
     for run in active:  # its process is gone, or is to be
         control.stop(run.number)

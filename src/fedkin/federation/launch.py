@@ -1,9 +1,10 @@
 """Flower's programs as a federation runs them. This file is run as a script, so that they need not load torch.
 
-Each program ends with the process that started it. A SuperNode asks for messages more often than Flower's own. Of a
-SuperLink other machines reach what sites need, and nothing else: Flower has one port for sites, for those who start
-runs, and for its own processes. Who may start a run decides what code the server runs, and the open version of Flower
-asks nobody for a password. So only the server's own machine may.
+Each program ends with the process that started it. A SuperNode asks for messages more often than Flower's own, and says
+more often that it is there, so that a site that was killed is missed, and may come back, sooner. Of a SuperLink other
+machines reach what sites need, and nothing else: Flower has one port for sites, for those who start runs, and for its
+own processes. Who may start a run decides what code the server runs, and the open version of Flower asks nobody for a
+password. So only the server's own machine may.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 PARENT = "FEDKIN_PARENT"  # in the environment: the process without which a program ends itself
 POLL = 0.5  # seconds between two questions of a SuperNode whether there is a message; Flower's own is 3
+BEAT = 10  # seconds; one that was not heard of for twice as long is gone. Flower's own is 30, and 10 its least
 FOR_SITES = "/v1/fleet/"
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -63,9 +65,11 @@ def superexec() -> None:
 
 def supernode() -> None:
     """Run a SuperNode."""
-    from flwr.supernode import start_client_internal
+    from flwr.supercore import heartbeat
+    from flwr.supernode import fleet_http_connection, start_client_internal
     from flwr.supernode.cli import flower_supernode
 
+    heartbeat.HEARTBEAT_DEFAULT_INTERVAL = fleet_http_connection.HEARTBEAT_DEFAULT_INTERVAL = BEAT
     start_client_internal.time = SimpleNamespace(sleep=lambda seconds: time.sleep(min(seconds, POLL)))
     flower_supernode()
 

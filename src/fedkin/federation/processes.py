@@ -104,12 +104,15 @@ def wait(processes: list[subprocess.Popen[bytes]], seconds: float) -> None:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let signals that end this process end it as Ctrl-C does, so that `with` blocks are left properly."""
+    """Let signals that end this process end it as Ctrl-C does, so that `with` blocks are left properly.
+
+    One that is ignored, as by nohup, still is.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    numbers = [signal.SIGTERM, signal.SIGHUP]
+    numbers = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
     before = [signal.signal(number, stop) for number in numbers]
     try:
         yield

@@ -44,6 +44,10 @@ class Nodes(Protocol):
         """Return what counts of the nodes' replies after training."""
         ...
 
+    def released(self, records: Records) -> list[int]:
+        """Return the nodes of whom an upload has arrived, whether it counts or not."""
+        ...
+
     def evaluating(self, ids: Tensor, looks: Mapping[str, Look], config: ConfigRecord) -> dict[int, Message]:
         """Return the messages that ask these nodes to score models, by node."""
         ...
@@ -103,7 +107,7 @@ class OwnNodes:
 
     def taken(self, order: Order, records: Records) -> Reply:
         given = {number: {"model": self.uploaded(record)} for number, record in records.items()}
-        good, why = fitting(given, {"model": self.model}, self.largest)
+        good, why, _ = fitting(given, {"model": self.model}, self.largest)
         for number, record in records.items():
             size = weight_of(record, self.keys.weight)
             if size is None:
@@ -120,6 +124,9 @@ class OwnNodes:
             return Reply(ids, {}, {}, broken)
         upload = {"model": tree.stacked([good[number]["model"] for number in ids.tolist()])}
         return Reply(ids, upload, self.report(order, ids), broken)
+
+    def released(self, records: Records) -> list[int]:
+        return sorted(records)
 
     def uploaded(self, record: RecordDict) -> dict[str, Tensor]:
         """Return the numbers to learn among the arrays of a reply."""
@@ -200,6 +207,9 @@ class FedkinNodes:
 
     def taken(self, order: Order, records: Records) -> Reply:
         return self.ledger.taken(order, self.answers(records))
+
+    def released(self, records: Records) -> list[int]:
+        return [number for number, said in self.answers(records).items() if "upload" in said]
 
     def evaluating(self, ids: Tensor, looks: Mapping[str, Look], config: ConfigRecord) -> dict[int, Message]:
         return self.messages(self.ledger.work(looks, ids, None))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from logging import INFO
 from typing import Any
 from uuid import uuid4
 
 import torch
 from flwr.app import ArrayRecord
+from flwr.common.logger import log
 from flwr.serverapp import Grid
 from torch import Tensor, nn
 
@@ -19,6 +21,7 @@ from fedkin.flower.nodes import FedkinNodes, Keys, Nodes, OwnNodes
 from fedkin.flower.records import tensors
 from fedkin.messages import Model, Task
 from fedkin.parts import Method
+from fedkin.privacy import Privacy
 from fedkin.select import Uniform
 from fedkin.sites.agreement import agree
 from fedkin.sites.allowed import GIVEN
@@ -28,6 +31,7 @@ from fedkin.train import SGD, TwoStreams
 
 Make = Callable[[], nn.Module]
 Warn = Callable[[str], None]
+ANOTHER = ("Flower says (code 2)", "This message is none")  # so begin reasons of apps that raise, or reply otherwise
 
 
 def check_method(method: Method, make: Make | None, fraction: float | None) -> None:
@@ -72,26 +76,46 @@ def recruited(
     seed: int,
     timeout: float,
     largest: float | None,
+    privacy: Privacy | None,
     warn: Warn,
 ) -> tuple[Nodes, dict[str, Any]]:
     """Return the nodes of a strategy, and what those that run fedkin's client agree on."""
     model, rest = numbers_and_rest(first)
-    present, silent = sorted(grid.get_node_ids()), list[str]()
-    transport = OnGrid(grid, silent.append)
-    answers = transport.gather(Request(uuid4().hex, "introduce"), timeout)
-    transport.warn = warn
-    if not answers:
+    present, transport = sorted(grid.get_node_ids()), OnGrid(grid, warn)
+    if not runs_fedkin(transport, present, timeout):
+        theirs = "These nodes run a ClientApp of their own, which adds no noise"
+        require(privacy is None, f"{theirs}; leave dp out, or make it with fedkin.flower.client.")
         check_plain(method)
         return OwnNodes(tuple(present), model, rest, keys, largest, warn), {}
+    transport.warn = lambda sentence: None  # one that says nothing is told of in the next sentence
+    answers = transport.introduced(Request(uuid4().hex, "introduce"), present, timeout)
+    transport.warn = warn
     among = f"{len(answers)} of {len(present)} nodes run fedkin's client"
     require(len(answers) == len(present), f"{among}, and the others do not; give all of them the same ClientApp.")
     require(not rest, f"The initial arrays have {', '.join(rest)}, which is no parameter; give only parameters.")
     names, sizes, agreed = agreed_on(answers, warn)
     dtype = str(next(iter(model.values())).dtype).removeprefix("torch.")
     how: dict[str, Any] = {"network": GIVEN, "dtype": dtype, "largest": largest, "warn": warn}
+    how |= {"dp": None if privacy is None else str(privacy)}
     own = method.collaborate.gives.own_model
     ledger = Ledger(names, sizes, agreed, method.train, model, seed, own=own, **how)
     return FedkinNodes(transport, ledger, keys, timeout), agreed
+
+
+def runs_fedkin(transport: OnGrid, nodes: list[int], timeout: float) -> bool:
+    """Whether the nodes run fedkin's client. One of them is asked, since they all run the same app; of those that are
+    gone the next one.
+
+    An app of Flower's usual form has no answer to that, and Flower writes a page about it, so a line says why.
+    """
+    log(INFO, "fedkin asks a node whether it runs fedkin's client; where it has no query function, it does not.")
+    for node in nodes:
+        (answer,) = transport.sent([(node, Request(uuid4().hex, "introduce"))], timeout)
+        if isinstance(answer, Answer):
+            return True
+        if answer.reason.startswith(ANOTHER):
+            return False
+    return False
 
 
 def agreed_on(answers: list[Answer], warn: Warn) -> tuple[list[str], Tensor, dict[str, Any]]:

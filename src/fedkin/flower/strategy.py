@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from logging import INFO, WARNING
 from typing import Any
 
+import numpy as np
 import torch
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.common.logger import log
@@ -23,8 +24,10 @@ from fedkin.flower.recruits import check_method, recruited, task_of
 from fedkin.log import Log
 from fedkin.messages import Sent, Task
 from fedkin.parts import Method
+from fedkin.privacy import accountant, protected, read
 from fedkin.round import Opened, State, begin, closed, opened
 from fedkin.runs.part_json import to_json
+from fedkin.runs.spent import spent
 from fedkin.select import Uniform
 
 Averaged = Callable[[list[RecordDict], str], MetricRecord]
@@ -38,6 +41,10 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
     arguments are those of Flower's FedAvg. `model` and `sample`, a function that makes the network and one sample, are
     for methods whose server looks into the network, as PFedRe's does.
 
+    With `dp`, as "clip=1.0,noise=0.8", nodes clip their updates and add noise before they send them; only
+    `fedkin.flower.client` does that. What each site has spent is among the metrics: 'fedkin-epsilon-<site>' and
+    'fedkin-epsilon-replaced-<site>' at 'fedkin-delta' (docs/privacy.md).
+
     Where each node has a model of its own, nodes are sent their own mixtures and are evaluated by their own models;
     `Result.arrays` is then the mean of these models by size.
     """
@@ -47,6 +54,7 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
     task: Task
     state: State
     half: Opened  # the round that is being played, before its replies
+    releases: np.ndarray  # (n,) how many uploads of each node have arrived
 
     def __init__(
         self,
@@ -67,8 +75,13 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
         seed: int = 0,
         largest: float | None = 50.0,
         timeout: float = 600.0,
+        dp: str | None = None,
     ) -> None:
         require(isinstance(method, Method), "A strategy is made of a method, as fk.methods.fedmcsa() gives.")
+        self.privacy = None if dp is None else read(dp)
+        if self.privacy is not None:
+            accountant.check_installed()
+            method = protected(method, self.privacy)
         check_method(method, model, fraction_train)
         self.method, self.fraction_train, self.fraction_evaluate = method, fraction_train, fraction_evaluate
         self.min_train_nodes, self.min_evaluate_nodes = min_train_nodes, min_evaluate_nodes
@@ -99,7 +112,7 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
         while (here := len(list(grid.get_node_ids()))) < least:
             log(INFO, "Waiting for nodes to connect: %d connected (minimum required: %d).", here, least)
             time.sleep(1)
-        how = self.keys, self.seed, self.timeout, self.largest, self.warn
+        how = self.keys, self.seed, self.timeout, self.largest, self.privacy, self.warn
         self.nodes, agreed = recruited(grid, self.method, first, *how)
         sample, n = self.sample, len(self.nodes.names)
         if sample is None and "shape" in agreed:
@@ -110,6 +123,7 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
         self.playing = replace(self.method, select=select)
         self.task = task_of(self.nodes, first, self.rounds, self.seed, self.make, sample, self.method.train.batch)
         self.state = begin(self.playing, self.task)
+        self.releases = np.zeros(n, dtype=np.int64)
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -133,7 +147,21 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
         found = self.nodes.measured(records)
         metrics = self.averaged(found, self.keys.weight) if found else MetricRecord()
         metrics["fedkin-replied"], metrics["fedkin-counted"] = self.log.replied, self.log.counted
+        for name, value in self.spent(records).items():
+            metrics[name] = value
         return self.nodes.result(self.playing.collaborate.model(self.state.collaborate)), metrics
+
+    def spent(self, records: Mapping[int, RecordDict]) -> dict[str, float]:
+        """Count what arrived in a round, and return what each node has spent of its privacy so far."""
+        if self.privacy is None:
+            return {}
+        self.releases[self.nodes.released(records)] += 1
+        both = spent(self.privacy, self.releases)
+        names = {"fedkin-epsilon": both["epsilon"], "fedkin-epsilon-replaced": both["epsilon_replaced"]}
+        found = {
+            f"{name}-{site}": e for name, all in names.items() for site, e in zip(self.nodes.names, all, strict=True)
+        }
+        return found | {"fedkin-delta": self.privacy.delta}
 
     def replied(self, replies: Iterable[Message], where: str) -> dict[int, RecordDict]:
         """Return the records of the nodes that replied. Only the message that is replied to says which node it was."""
@@ -155,7 +183,8 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         self.messages = {}
-        if self.fraction_evaluate > 0:
+        told = self.privacy is None or self.privacy.losses  # else nodes keep their scores to themselves
+        if self.fraction_evaluate > 0 and told:
             n = self.task.n
             count = min(n, max(int(n * self.fraction_evaluate), self.min_evaluate_nodes))
             ids = torch.randperm(n, generator=torch.Generator().manual_seed(self.seed))[:count].sort().values

@@ -26,6 +26,8 @@ class Alignment(Majority):
     `docs/papers/pfedre.md` has the comparison.
     """
 
+    copies = 7  # updates and ways, in float64
+
     min_gap: NonNegative | None = None  # all count if the groups are nearer than so many median deviations; null: never
 
     def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:

@@ -68,6 +68,8 @@ class Relevance(Majority):
     dummies of the class with which they started, so that every class has as many.
     """
 
+    copies = 5  # targets, and what is inverted
+
     samples: Count = 1  # dummy samples of each class
     iterations: Count = 50  # steps by which dummies are fitted to an update
     rate: Positive = 0.1  # the rate of these steps
@@ -112,6 +114,8 @@ class Relevance(Majority):
 @dataclass(frozen=True)
 class UpdateDistance(Majority):
     """The same rule with D_il = |G_i - G_l|, the distance between the updates themselves: a baseline for inversion."""
+
+    copies = 5  # gradients, in float64
 
     metric: Metric = "l1"  # how the distance of two updates is measured
     min_gap: NonNegative | None = None  # all count if the groups are nearer than so many median deviations; null: never

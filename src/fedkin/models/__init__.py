@@ -34,6 +34,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "resnet50": resnet50,
     "lstm": lstm,
 }
+DEEPEST = 1000  # layers of a model by name
 TEXT = ("lstm",)  # models that take tokens and need the size of the vocabulary; the others take numbers
 
 
@@ -45,22 +46,28 @@ def build(spec: str, shape: Shape, classes: int, seed: int, vocabulary: int | No
     """
     name, words = (spec, []) if is_imported(spec) else parsed(spec)
     arguments = model_arguments(spec, name, words, shape, classes, vocabulary) if name in MODELS else []
-    if name in MODELS:
-        check_size(spec, lambda: MODELS[name](*arguments))
+    size_of(spec, shape, classes, vocabulary)  # for its check
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(key(seed, "init") >> 1)
         return MODELS[name](*arguments) if name in MODELS else import_model(spec, shape, classes)
 
 
-def check_size(spec: str, make: Callable[[], nn.Module]) -> None:
-    """Refuse a model that does not fit into memory, before it is built."""
+def size_of(spec: str, shape: Shape, classes: int, vocabulary: int | None = None) -> int:
+    """The bytes of a model, which is not built; 0 where a module of the user's makes it. A model that does not fit into
+    memory is refused."""
+    name, words = (spec, []) if is_imported(spec) else parsed(spec)
+    if name not in MODELS:
+        return 0
+    require(len(words) <= DEEPEST, f"A model has at most {DEEPEST} layers, not {len(words):,}.")
+    arguments = model_arguments(spec, name, words, shape, classes, vocabulary)
     try:
         with torch.device("meta"):
-            size = sum(value.numel() * value.element_size() for value in make().parameters())
+            size = sum(value.numel() * value.element_size() for value in MODELS[name](*arguments).parameters())
     except (RuntimeError, OverflowError, TypeError) as error:  # torch cannot count that far
         raise BadInput(f"Model '{spec}' is larger than any machine's memory; choose smaller sizes.") from error
     need, there = readable(size), readable(free())
     require(size <= free(), f"Model '{spec}' needs {need}, and {there} are free; choose smaller sizes.")
+    return size
 
 
 def is_imported(spec: str) -> bool:

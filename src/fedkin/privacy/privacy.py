@@ -92,3 +92,9 @@ def protected(method: Method, privacy: Privacy) -> Method:
     if not method.needs.current:
         return method
     return replace(method, collaborate=LastUploads(method.collaborate))
+
+
+def unprotected(method: Method) -> Method:
+    """Return the method as it was before `protected`, whose fields stand where its user knows them."""
+    wrapped = isinstance(method.collaborate, LastUploads) and method.collaborate.base.needs.current
+    return replace(method, collaborate=method.collaborate.base) if wrapped else method  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from fedkin.metrics import METRICS, Metric
 from fedkin.report import targets_table as targets
 from fedkin.report.formats import gain_with_ends, in_percent, in_points, measure, repeated, titled
 from fedkin.report.words import judged_otherwise, offered
+from fedkin.runs.memory import words
 from fedkin.runs.spent import sentence as spent
 from fedkin.runs.statistics import APART, AVERAGES, STATISTICS, averaged_rounds, deciding, of_metric
 from fedkin.runs.verdict import LOCAL, is_local, led, mixed, unequal_participation
@@ -54,6 +55,7 @@ def accuracy_table(summary: dict[str, Any]) -> Table:
         f"{papers}{cost['uploads']:,.0f} model uploads, {cost['downloads']:,.0f} downloads; {time['total_s']:.1f} s a "
         "seed"
     )
+    table.caption += f"; {said}" if (said := words(summary.get("memory", {}))) else ""
     table.caption += "".join(f"\n{line}" for line in [*of_whom(summary), *spent(summary), *other_numbers(summary)])
     return table
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedkin.comparison.jobs import play_side_by_side
 from fedkin.comparison.plan import Loaded, Planned
-from fedkin.comparison.sequence import Watching, nobody
+from fedkin.comparison.sequence import Watching, mend, nobody
 from fedkin.presets.preset import Preset
 from fedkin.reproduce.outcome import Outcome, completed, outcome
 from fedkin.reproduce.store import Store, planned
@@ -39,6 +39,7 @@ def play(
     """
     files.make_folder(store.path)
     with files.locked(store.path):
+        mend(runs, warn)
         options = {"resume": True, "watching": watching, "warn": warn, "stopping": stopping, "cluster": cluster}
         return play_side_by_side(runs, jobs, Loaded(), **options)  # type: ignore[arg-type]
 

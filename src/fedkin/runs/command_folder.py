@@ -6,7 +6,7 @@ plan.json                what the command set out to do
                          and seed-<k>-data-seed-<d> where the data have several seeds
 <method>/summary.json    its seeds together
 summary.json             everything: the methods, and each against Local
-manifest.json            the size and the digest of the summary
+manifest.json            the sizes and the digests of the summaries
 report.html              the page
 what-if/without-<names>/ the folder of the same command without these sites, with effects.json beside its summary
 .lock
@@ -27,7 +27,16 @@ from fedkin.runs.folder import RunFolder
 from fedkin.runs.format import check_format, write_format
 
 LONGEST = 100  # letters of sites' names in the name of a folder
-TAKEN = ("format.json", "plan.json", "summary.json", "report.html", "effects.json", "what-if", *files.FOREIGN)
+TAKEN = (
+    "format.json",
+    "plan.json",
+    "summary.json",
+    "report.html",
+    "effects.json",
+    "manifest.json",
+    "what-if",
+    *files.FOREIGN,
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,7 @@ class CommandFolder:
         path = (self.path if method is None else self.path / method) / "summary.json"
         files.write_json(path, summary)
         if method is None:
-            manifest.write_some(self.path, [path])
+            manifest.write_some(self.path, [path, *sorted(self.path.glob("*/summary.json"))])
 
     def what_if(self, without: Sequence[str]) -> CommandFolder:
         """Return the folder of the same command without these sites."""

@@ -11,7 +11,7 @@ from torch import nn
 from fedkin import models
 from fedkin.data.federation import Federation
 from fedkin.data.spec import Data, is_path
-from fedkin.engines import ENGINES
+from fedkin.engines import ABOVE, ENGINES
 from fedkin.errors import BadInput, require, unknown
 from fedkin.evaluate import KINDS
 from fedkin.fields import WHOLE
@@ -113,8 +113,8 @@ class Experiment:
             privacy = read(self.dp)
             object.__setattr__(self, "dp", str(privacy))  # so that one wish is one text, however it was written
             object.__setattr__(self, "method", protected(self.method, privacy))
-        if self.engine not in ENGINES:
-            raise unknown("engine", self.engine, ENGINES)
+        if self.engine not in (*ENGINES, *ABOVE):
+            raise unknown("engine", self.engine, (*ENGINES, *ABOVE))
         if self.dtype not in DTYPES:
             raise unknown("dtype", self.dtype, DTYPES)
         check_device(self.device)

@@ -15,9 +15,14 @@ from fedkin.runs import files, part_json
 from fedkin.runs.manifest import SEAL
 from fedkin.runs.toml import NULL, toml
 
+LARGEST = 50_000_000  # bytes of a file
+
 
 def read_file(path: Path) -> dict[str, Any]:
     """Return the experiment in a JSON or TOML file, as JSON; a file of a method only is one with just a method."""
+    require(not path.exists() or path.is_file(), f"{path} is no file; give a .toml or .json file.")
+    large = path.exists() and path.stat().st_size > LARGEST
+    require(not large, f"{path} is larger than any experiment ({LARGEST // 10**6} MB); give another file.")
     try:
         text = path.read_text()
         stored = json.loads(text) if path.suffix == ".json" else without_null(tomllib.loads(text))

@@ -22,6 +22,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
+from fedkin.core.machine import free
 from fedkin.errors import BadInput, require
 from fedkin.runs import layout
 
@@ -41,7 +42,7 @@ def locked(folder: Path) -> Iterator[None]:
     The system frees the lock when the process ends, however that happens; the empty file stays.
     """
     check_links(folder)
-    with os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb") as file:
+    with opened_lock(folder) as file:
         for tries in range(TRIES, 0, -1):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,6 +54,11 @@ def locked(folder: Path) -> Iterator[None]:
             except OSError:
                 break  # a file system without locks
         yield
+
+
+def opened_lock(folder: Path) -> BinaryIO:
+    """Open the lock of a folder, which is empty; a link is not followed."""
+    return os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "rb")
 
 
 def check_links(folder: Path) -> None:
@@ -68,7 +74,7 @@ def check_links(folder: Path) -> None:
 def alone(folder: Path) -> Iterator[None]:
     """Let one process at a time work in this folder; the others wait."""
     make_folder(folder)
-    with open(folder / LOCK, "w") as file:
+    with opened_lock(folder) as file:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -150,9 +156,16 @@ def write_json(path: Path, value: object) -> None:
     write(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
 
 
+def text_of(path: Path) -> str:
+    """Return the text of a file; raises `Damaged` where it is no file, or takes more memory than is free."""
+    if path.exists() and (not path.is_file() or path.stat().st_size > free()):
+        raise Damaged(f"{path} is damaged: it is no file, or larger than the memory that is free")
+    return path.read_text()
+
+
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text())
+        return json.loads(text_of(path))
     except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{path} cannot be read: {error}") from error
 

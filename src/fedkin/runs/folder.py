@@ -278,7 +278,7 @@ class RunFolder:
 
     def read_checkpoint(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return what a checkpoint says and its tensors; raises `Damaged` where they are not what was written."""
-        about = manifest.unsealed(files.read_json(path), path)
+        about = schema.read(schema.CheckpointSaid, path)
         tensors = files.read_tensors(path.with_suffix(".safetensors"), about["checksum"])
         for name, length in about["lengths"].items():
             if (self.path / name).stat().st_size < length:

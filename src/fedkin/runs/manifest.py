@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from fedkin.fields import names_a_folder
 from fedkin.runs import files
 from fedkin.runs.files import Damaged
 
@@ -63,10 +64,16 @@ def read(folder: Path) -> dict[str, list[Any]]:
     if now == then:
         return known
     found = unsealed(files.read_json(path), path).get("files")
-    if not isinstance(found, dict):
-        raise Damaged(f"{path} is damaged: it names no files")
+    if not isinstance(found, dict) or not all(map(inside, found)):
+        raise Damaged(f"{path} is damaged: it names no files of this folder")
     manifests[path] = now, found
     return found
+
+
+def inside(name: str) -> bool:
+    """Whether this names a file in a folder or in one of its folders, and nothing elsewhere: what is damaged goes."""
+    parts = name.split("/")
+    return len(parts) <= 2 and all(names_a_folder(part) for part in parts)
 
 
 def mark(path: Path) -> tuple[int, ...]:

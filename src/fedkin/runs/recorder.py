@@ -132,6 +132,8 @@ def line(
     }
     if log.dropped:
         result["dropped"] = log.dropped
+    if log.clipped:
+        result["clipped"] = log.clipped
     if scores is not None:
         found: dict[str, dict[str, Any]] = {metric: {} for score in scores.values() for metric in score.values}
         for kind, score in scores.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedkin.errors import BadInput, require
-from fedkin.runs import files
+from fedkin.runs import files, manifest
 from fedkin.runs.experiment import Experiment, data_from_json, fixed_fields
 from fedkin.runs.folder import RunFolder
 
@@ -18,6 +18,14 @@ def stored_experiment(folder: RunFolder) -> dict[str, Any]:
         return folder.checked().experiment()
     except files.Damaged as error:
         raise BadInput(f"{folder.path} is not a run of fedkin, so it cannot be resumed: {error}.") from error
+
+
+def mended(folder: RunFolder, name: str, warn: Callable[[str], None]) -> None:
+    """Let a run that is done, but of which files are damaged, go on from its last checkpoint: it makes them anew."""
+    damaged = manifest.damaged(folder.path) if folder.summarised else []
+    if damaged:
+        folder.reopen(damaged)
+        warn(f"{name}: damaged or missing, and made again from the checkpoint: {', '.join(damaged[:5])}.")
 
 
 def as_begun(experiment: Experiment, then: Mapping[str, Any]) -> Experiment:

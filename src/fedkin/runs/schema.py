@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from fedkin.errors import shown
 from fedkin.fields import names_a_folder
-from fedkin.runs.files import Damaged, read_json
+from fedkin.runs.files import Damaged, read_json, text_of
 from fedkin.runs.manifest import unsealed
 
 SIZE = 2**63  # whole numbers are below it
@@ -106,6 +106,27 @@ class SummarySaid(Said):
     rounds: From1
 
 
+class Rows(Said):
+    """A file of rows of private models, as a checkpoint names it."""
+
+    file: Name
+    rows: From1
+    checksum: StrictStr
+
+
+class CheckpointSaid(Said):
+    """The JSON file of a checkpoint."""
+
+    round: From0
+    checksum: StrictStr
+    lengths: dict[Name, From0]
+    time: dict[StrictStr, float]
+    digests: dict[Name, StrictStr] = {}
+    drawn: dict[StrictStr, StrictStr] | None = None
+    segments: list[Rows] = []
+    layout: StrictStr = ""
+
+
 class Line(TypedDict):
     """A line of rounds.jsonl."""
 
@@ -126,7 +147,7 @@ def read(kind: type[Said], path: Path) -> dict[str, Any]:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Return the lines of rounds.jsonl. A last one that was cut short by a kill does not count."""
     try:
-        found = [json.loads(line) for line in path.read_text().split("\n")[:-1]]
+        found = [json.loads(line) for line in text_of(path).split("\n")[:-1]]
     except ValueError as error:
         raise Damaged(f"{path} is damaged: {error}") from error
     lines: list[dict[str, Any]] = checked(LINES.validate_python, found, path)

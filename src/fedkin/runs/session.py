@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from fedkin.core import tree
+from fedkin.core import machine, tree
 from fedkin.data import load
 from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine, Score
@@ -35,7 +35,7 @@ from fedkin.runs.imbalance import one_sided
 from fedkin.runs.profile import DATA, NETWORK, Stopwatch
 from fedkin.runs.pulse import Pulse
 from fedkin.runs.recorder import Recorder, in_order, line, pictured
-from fedkin.runs.resume import as_begun, check, stored_experiment
+from fedkin.runs.resume import as_begun, check, mended, stored_experiment
 from fedkin.runs.run import Run
 from fedkin.runs.setup import Build, Setup, engine_of, set_up
 from fedkin.runs.spent import of_round
@@ -71,6 +71,9 @@ def run(
     asked = experiment
     if resume:
         require(place is not None, "Resuming needs the folder of the run.")
+        if place is not None and place.begun:
+            with files.locked(place.path):
+                mended(place, str(place.path), warn)
         asked = as_begun(experiment, stored_experiment(place or RunFolder(Path()))["resolved"])
     elif place is not None:
         require(not place.begun, f"{place.path} holds a run already; choose another folder, or resume it.")
@@ -88,13 +91,12 @@ def run(
     if where is not None:
         trust(where)  # what it names, the caller has named
     callbacks = [callback.for_run(experiment.method.name, experiment.seed, where) for callback in callbacks]
-    samples = federation.x.nbytes
-    large = memory.advice(experiment.method, setup.task, setup.chunk, setup.memory, samples)
-    for sentence in [*experiment.method.cautions(setup.task), *large]:
+    for sentence in [*experiment.method.cautions(setup.task), *memory.advice(experiment.method.name, setup.need)]:
         warn(sentence)
     if federation.task == "classify" and not federation.elsewhere:
         for sentence in one_sided(federation.label_counts(), federation.names, federation.labels, experiment.metric):
             warn(sentence)
+    machine.forget_peak()
     with (
         engine_of(asked, federation, setup, where, warn, build) as engine,
         files.locked(where) if where else nullcontext(),
@@ -126,6 +128,7 @@ class Session:
         self.engine, self.task, self.kinds, self.every = engine, setup.task, setup.kinds, setup.evaluate_every
         self.place, self.warn, self.about, self.metric = place, warn, about, setup.metric
         self.sample = setup.sample  # the clients that are scored; None: all
+        self.expected = memory.estimated(setup.need)  # bytes at the peak
         self.history = History(federation.n)
         self.apart = federation.irrelevant  # (n,) bool: who is not in the averages, where that is known
         self.recorder = None if place is None else Recorder(place)
@@ -152,6 +155,7 @@ class Session:
         end = Ending(self.method, self.task, self.engine, self.federation, state, self.kinds, self.sample)
         models = end.models()
         predicted = end.predictions(models) if finished else None
+        summary["memory"] = self.expected | {"measured": machine.peak()}
         if self.place is not None and finished:
             self.place.finish(tree.flat(models), predicted, summary, end.pieces() if end.in_pieces else None)
         self.callbacks.ended(finished)

@@ -7,23 +7,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from fedkin import evaluate, metrics, models
-from fedkin.core import tree
+from fedkin.core import batches, tree
 from fedkin.data.federation import Federation
-from fedkin.engines import ENGINES, Engine
+from fedkin.engines import ACTORS, Engine, engine_called
 from fedkin.engines.cluster.connection import check_cluster, kept
 from fedkin.engines.cluster.division import check_actors
 from fedkin.engines.network import Network
 from fedkin.engines.problem import network_of, task_of
 from fedkin.errors import require
-from fedkin.messages import Task
+from fedkin.messages import Batch, Model, Task
 from fedkin.privacy import Guard, accountant
 from fedkin.runs import files, memory
 from fedkin.runs.experiment import DTYPES, Experiment
+
+PLANNED = 40  # bytes of a sample in the plan of a round: its place, its row and its target, and their draw
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Setup:
     metric: str  # the one that decides
     memory: int  # bytes of private models that are held in memory
     sample: Tensor | None  # (k,) the clients that are scored; None: all
+    need: dict[str, int]  # about how many bytes the run takes, by what takes them; empty where clients are elsewhere
 
 
 Build = Callable[[Experiment, Setup], Engine]
@@ -53,11 +57,16 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     if experiment.engine == "ray":
         check_cluster(experiment.ray_address)
         check_actors(experiment.actors, federation.n)
+    if experiment.engine == "flower":
+        check_simulated(experiment)
     kinds = evaluate.wanted_kinds(method, experiment.score, federation.common is not None)
-    module = experiment.model
+    module, sample = experiment.model, evaluate.sampled(experiment.seed, federation.n, experiment.score_clients)
+    scored = federation.n if sample is None else len(sample)
     if isinstance(module, str):
-        shape, vocabulary = federation.shape, federation.vocabulary
-        module = models.build(module, shape, federation.classes, experiment.seed, vocabulary)
+        about = federation.shape, federation.classes, federation.vocabulary
+        least = models.size_of(module, *about)
+        memory.advice(method.name, needs(experiment, federation, size_in(experiment, federation, least, scored)))
+        module = models.build(module, *about[:2], experiment.seed, federation.vocabulary)
     device = torch.device(experiment.device)
     network = network_of(federation, module, method.train, DTYPES[experiment.dtype], device)
     at_once = network.unlifted is None or experiment.engine == "plain"
@@ -65,17 +74,44 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     task = task_of(federation, network, experiment.rounds, experiment.seed)
     if method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)
-    engine = ENGINES[experiment.engine]
+    engine = engine_called(experiment.engine)
     chunk, usual = (experiment.chunk or choice(network) for choice in (engine.default_chunk, engine.usual_chunk))
     threads = experiment.threads or default_threads()
-    sample = evaluate.sampled(experiment.seed, federation.n, experiment.score_clients)
     tested = federation.test.sizes if sample is None else federation.test.sizes[sample]
     every = experiment.evaluate_every or evaluate.cadence(method, task, kinds, usual, tested, federation.common)
     private = method.train.slots(network.model, method.collaborate.gives.own_model)
     size = tree.size(private.values())[1]
     held = memory.budget(experiment.memory, min(chunk, federation.n), size)
     metric = metrics.deciding(experiment.metric, federation.task)
-    return Setup(network, task, kinds, chunk, threads, every, metric, held, sample)
+    width = min(method.train.batch, int(federation.train.sizes.max()))
+    sizes = size_in(experiment, federation, tree.size([task.model])[1], scored)
+    sizes = replace(sizes, slots=size, chunk=chunk, held=held, threads=threads, activations=width * network.footprint)
+    need = needs(experiment, federation, sizes)
+    return Setup(network, task, kinds, chunk, threads, every, metric, held, sample, need)
+
+
+def needs(experiment: Experiment, federation: Federation, size: memory.Size) -> dict[str, int]:
+    """Return how many bytes a run takes, by what takes them; empty where clients are not in this process."""
+    elsewhere = federation.elsewhere or experiment.engine == "ray"
+    return {} if elsewhere else memory.needed(experiment.method, size)
+
+
+def size_in(experiment: Experiment, federation: Federation, model: int, scored: int) -> memory.Size:
+    """Return what is known of the memory of a run before its network is built: `model` are the bytes of one."""
+    method, sizes = experiment.method, federation.train.sizes.numpy()
+    train, shape = method.train, Task(federation.n, federation.train.sizes, experiment.rounds, {}, no_loss)
+    m = 1 if train.pools else max(1, round(method.select.share(shape) * federation.n))
+    reached, trained = (federation.n if who == "everyone" else m for who in (method.receives, method.trains))
+    steps = int(batches.number(sizes, train.batch, train.steps, train.epochs).max()) * train.batches_per_step
+    planned = steps * (min(train.batch, int(sizes.max())) + 1) * PLANNED
+    x = federation.x
+    copied = x.nbytes * 2 if x.is_floating_point() and x.dtype != DTYPES[experiment.dtype] else 0
+    return memory.Size(model, 0, federation.n, m, reached, trained, scored, planned=planned, copied=copied)
+
+
+def no_loss(model: Model, batch: Batch) -> Tensor:
+    """Stand for the loss of a network that is not built yet."""
+    raise TypeError("the network is not built yet")
 
 
 def check_task(experiment: Experiment, federation: Federation) -> None:
@@ -92,12 +128,24 @@ def check_task(experiment: Experiment, federation: Federation) -> None:
     require(not weighted, "The targets are numbers, so there are no classes to weigh; leave --class-weights out.")
 
 
+def check_simulated(experiment: Experiment) -> None:
+    """Refuse what a site that Flower simulates cannot do."""
+    engine_called(experiment.engine)
+    name = experiment.method.name
+    require(
+        not experiment.method.train.pools, f"{name} puts samples together, and each node has its own; leave it out."
+    )
+    require(experiment.device == "cpu", "With --engine flower clients train on the CPU; leave --device out.")
+
+
 def built(
     experiment: Experiment, federation: Federation, setup: Setup, scratch: Path | None, warn: Callable[[str], None]
 ) -> Engine:
     """Build the engine that an experiment names."""
-    kind: Callable[..., Engine] = ENGINES[experiment.engine]
-    ray = {"actors": experiment.actors, "address": experiment.ray_address, "warn": warn}
+    kind: Callable[..., Engine] = engine_called(experiment.engine)
+    more: dict[str, Any] = {"warn": warn} if experiment.engine in ACTORS else {}
+    if experiment.engine == "ray":
+        more |= {"actors": experiment.actors, "address": experiment.ray_address}
     return kind(
         federation,
         setup.network,
@@ -112,7 +160,7 @@ def built(
         balanced=experiment.class_weights == "balanced",
         cores=setup.threads,
         guard=None if experiment.privacy is None else Guard(experiment.privacy, str(experiment.seed).encode()),
-        **ray if experiment.engine == "ray" else {},
+        **more,
     )
 
 
@@ -145,14 +193,14 @@ def engine_of(
 @contextmanager
 def actors_for(experiments: Sequence[Experiment]) -> Iterator[None]:
     """Let the actors of these experiments, where they have any, wait for the next one until the block ends."""
-    with kept() if any(one.engine == "ray" for one in experiments) else nullcontext():
+    with kept() if any(one.engine in ACTORS for one in experiments) else nullcontext():
         yield
 
 
 def on_this_machine(experiment: Experiment) -> Experiment:
     """Return the experiment without a cluster: what was trained by actors is looked at by the stacked engine."""
     here = replace(experiment, engine="stacked", actors=None, ray_address=None)
-    return here if experiment.engine == "ray" else experiment
+    return here if experiment.engine in ACTORS else experiment
 
 
 def default_threads() -> int:

@@ -182,8 +182,7 @@ def merged(summaries: list[dict[str, Any]]) -> dict[str, Any]:
             if all(s.get("stability", {}).get(kind) is not None for s in summaries)
         },
         "observed": mean_other_numbers([s.get("observed", {}) for s in summaries]),
-        "cost": mean("cost"),
-        "time": mean("time"),
+        **{name: mean(name) for name in ("cost", "time", "memory")},
         "rounds": summaries[0]["rounds"],
         "evaluate_every": summaries[0]["evaluate_every"],
         "dropped": sum(s["dropped"] for s in summaries),

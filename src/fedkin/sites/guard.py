@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,6 +15,7 @@ from fedkin.errors import BadInput, require
 from fedkin.privacy import Guard, Privacy, accountant
 from fedkin.privacy.privacy import from_text, read
 from fedkin.runs import files
+from fedkin.sites.own_secret import NOISE, own_secret
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,8 @@ class Book:
         self.folder, self.demand = folder, demand
 
     def secret(self) -> bytes:
-        """Return the random bytes that the noise is drawn by, made when they are first needed."""
-        path = self.folder / "noise"
-        if not path.exists():
-            files.make_folder(self.folder)
-            files.write(path, secrets.token_bytes(32))
-            path.chmod(0o600)
-        return path.read_bytes()
+        """Return the random bytes that the noise is drawn by."""
+        return own_secret(self.folder, NOISE)
 
     def releases(self) -> dict[str, float]:
         """Return the noise of each release so far, by its mark."""

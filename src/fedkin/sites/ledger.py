@@ -17,8 +17,7 @@ from fedkin.messages import Message, Model, Reply, Sent
 from fedkin.parts import Train
 from fedkin.runs.checkpoint import MOST
 from fedkin.runs.part_json import to_json
-from fedkin.sites.letters import check_like
-from fedkin.sites.uploads import fitting, like
+from fedkin.sites.uploads import Fitting, TooLarge, fitting, like
 
 
 class Ledger:
@@ -26,8 +25,8 @@ class Ledger:
 
     `version` says for each site after which round it holds the private slots that count; whatever a site did that never
     arrived here, it goes on from there. `model` is the first model. `network` is how sites know the network: one of
-    fedkin's names, or 'given'. `dp` is how sites noise their uploads. `warn` gets what the people at the server
-    should read.
+    fedkin's names, or 'given'. `dp` is how sites noise their uploads. `numbers` are those that sites draw their batches
+    by (None: their places). `warn` gets what the people at the server should read.
     """
 
     def __init__(
@@ -44,14 +43,17 @@ class Ledger:
         dtype: str = "float32",
         balanced: bool = False,
         largest: float | None = None,
+        too_large: TooLarge = "drop",
         dp: str | None = None,
+        numbers: Sequence[int] | None = None,
         warn: Callable[[str], None] = print,
     ):
         self.names, self.sizes, self.part, self.model, self.own = tuple(names), sizes, train, model, own
-        self.largest, self.warn, self.run = largest, warn, uuid4().hex
+        self.largest, self.too_large, self.warn, self.run = largest, too_large, warn, uuid4().hex
         self.facts = {"train": to_json(train), "model": network, "seed": seed, "dtype": dtype, "own": own}
         self.facts |= {"balanced": balanced, "agreed": agreed} | ({} if dp is None else {"dp": dp})
         self.slots = train.slots(model, own)  # what a site keeps to itself, as it begins
+        self.numbers = [int(number) for number in (range(len(self.names)) if numbers is None else numbers)]
         self.version = [0] * len(self.names)
         self.saved: list[list[int]] = []  # the versions of the checkpoints that a run keeps
         self.shows: str | None = None  # the slot that sites are asked to show, since somebody wanted to see it
@@ -63,7 +65,11 @@ class Ledger:
 
     def value(self, number: int, **more: Any) -> dict[str, Any]:
         """Return what a site needs to know to do anything in this run, and what it is to do."""
-        found = {"run": self.facts | {"id": self.run, "number": number}, "held": self.version[number], **more}
+        found = {
+            "run": self.facts | {"id": self.run, "number": self.numbers[number]},
+            "held": self.version[number],
+            **more,
+        }
         if self.slots and self.version[number] == 0:
             found["initial"] = self.model
         if self.pool is not None:
@@ -93,38 +99,54 @@ class Ledger:
             pool = {} if self.pool is None else self.pool.message
             sent = letter(order.sent, who[0])
             self.upload = like(order.part, self.model, self.own, None if sent is None else sent | pool)
-        good, why = fitting({i: found[i].get("upload") for i in who}, self.upload or {}, self.largest)
+        fit = fitting({i: found[i].get("upload") for i in who}, self.upload or {}, self.largest, self.too_large)
+        good, why = fit.good, dict(fit.why)
+        seen = self.seen({number: answer for number, answer in found.items() if number not in why}, good)
+        why |= seen.why
         for number in [number for number in found if number not in why]:
             try:
-                self.note(number, found[number], order.round, good.get(number))
+                self.note(number, found[number], order.round, seen.good.get(number))
             except BadInput as error:
                 why[number] = str(error)
+        clipped = {number: reason for number, reason in (seen.clipped | fit.clipped).items() if number not in why}
         for number, reason in why.items():
             self.warn(f"What site {self.names[number]} sent in round {order.round} does not count: {reason}")
+        for number, reason in clipped.items():
+            self.warn(f"What site {self.names[number]} sent in round {order.round} does not count in full: {reason}")
         broken = tuple(sorted({*why, *(answers.keys() - found.keys())}))
         replied = torch.tensor([number for number in sorted(good) if number not in why], dtype=torch.int64)
         if not len(replied):
-            return Reply(replied, {}, {}, broken)
+            return Reply(replied, {}, {}, broken, tuple(sorted(clipped)))
         stack = [good[number] for number in replied.tolist()]
         upload = {name: tree.stacked([one[name] for one in stack]) for name in stack[0]}
         report = self.report(order.part, replied, order.round) | reported(found, replied, order.reports)
-        return Reply(replied, upload, report, broken)
+        return Reply(replied, upload, report, broken, tuple(sorted(clipped)))
 
-    def note(self, number: int, answer: dict[str, Any], round: int, upload: Message | None) -> None:
-        """Note what a site holds after a round, if what it says is right."""
+    def seen(self, answers: Mapping[int, dict[str, Any]], uploads: Mapping[int, Message]) -> Fitting:
+        """Return the models that sites show, as far as they count. One may be the model that a site uploads."""
+        if self.shows is None:
+            return Fitting({}, {}, {})
+        same = {i for i, answer in answers.items() if answer.get("shown") == "upload" and i in uploads}
+        shown = {i: uploads[i]["model"] if i in same else answer.get("shown") for i, answer in answers.items()}
+        models, wanted = {i: {"model": model} for i, model in shown.items()}, {"model": self.slots[self.shows]}
+        return fitting(models, wanted, self.largest, self.too_large, "What it shows")
+
+    def note(self, number: int, answer: dict[str, Any], round: int, shown: Message | None) -> None:
+        """Note what a site holds after a round, and what it shows of it, if what it says is right."""
         held = round if self.slots else 0
         require(answer.get("held") == held, f"It says that it holds round {answer.get('held')} after round {round}.")
-        if self.shows is not None:
-            self.known[number] = held, self.shown(answer, upload)
+        if shown is not None:
+            self.known[number] = held, shown["model"]
         self.version[number] = held
 
-    def shown(self, answer: dict[str, Any], upload: Message | None = None) -> Model:
-        """Return the model that a site shows, which may be the one that it uploads."""
-        if upload is not None and answer.get("shown") == "upload":
-            return upload["model"]
-        first = self.slots[str(self.shows)]
-        check_like(answer.get("shown"), first, "The model that it shows")
-        return {name: answer["shown"][name] for name in first}
+    def show(self, answers: Mapping[int, dict[str, Any]]) -> None:
+        """Note what sites show that were asked for it. The first model stands for one that does not count."""
+        seen = self.seen(answers, {})
+        for number in answers:
+            model = seen.good[number]["model"] if number in seen.good else self.slots[str(self.shows)]
+            self.known[number] = self.version[number], model
+        for number, reason in (seen.why | seen.clipped).items():
+            self.warn(f"What site {self.names[number]} shows does not count in full: {reason}")
 
     def report(self, part: Train, ids: Tensor, round: int) -> dict[str, Tensor]:
         """Return what the server knows itself of the work of these clients, so that none can claim more."""

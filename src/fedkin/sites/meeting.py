@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 import torch
 
 from fedkin.data.federation import Federation, Index
 from fedkin.data.natural_order import natural_order
-from fedkin.errors import BadInput, Unfinished, require
+from fedkin.errors import BadInput, Unfinished, require, unknown
 from fedkin.sites.agreement import agree, agreement_lines
 from fedkin.sites.allowed import RUN
 from fedkin.sites.letters import Request, Transport
+from fedkin.sites.uploads import TooLarge
 
 PAUSE = 2.0  # seconds before sites that are not there are asked again
 
@@ -25,8 +26,9 @@ class Sites:
     """The sites of a run, sorted as people do. A site's place among them is its client number.
 
     An exchange takes at most `timeout` seconds; where nobody answers, it is repeated for `patience` seconds. `largest`
-    is how many times as large as the others' a model may be; None: as large as it likes. `warn` gets what the people
-    at the server should read.
+    is how many times as large as the others' a model may be; None: as large as it likes. One that is larger does not
+    count, or is shortened to the median of the others (`too_large`, "drop" or "clip"). `warn` gets what the people at
+    the server should read.
     """
 
     transport: Transport
@@ -37,6 +39,7 @@ class Sites:
     patience: float = 3600.0
     pause: float = PAUSE
     largest: float | None = 50.0
+    too_large: TooLarge = "drop"
     warn: Callable[[str], None] = print
     notes: tuple[str, ...] = field(default=())  # who was not taken, and why
 
@@ -80,12 +83,15 @@ def meet(
     patience: float = 3600.0,
     pause: float = PAUSE,
     largest: float | None = 50.0,
+    too_large: TooLarge = "drop",
     warn: Callable[[str], None] = print,
 ) -> Sites:
     """Wait until so many sites, or those with these names, have introduced themselves, and let them agree.
 
     A site that does not fit is told why, and left out; with names given, no other site is taken.
     """
+    if too_large not in get_args(TooLarge):
+        raise unknown("way with models that are too large", too_large, get_args(TooLarge))
     wanted, end, said = None if isinstance(sites, int) else set(sites), time.monotonic() + wait, ""
     told: dict[str, str] = {}
     while True:
@@ -110,7 +116,8 @@ def meet(
     for line in agreement_lines(agreed):
         warn(line)
     notes = tuple(f"Site {name} was not taken: {sentence}" for name, sentence in refused.items())
-    options: dict[str, Any] = {"patience": patience, "pause": pause, "largest": largest, "warn": warn, "notes": notes}
+    options: dict[str, Any] = {"patience": patience, "pause": pause, "largest": largest, "too_large": too_large}
+    options |= {"warn": warn, "notes": notes}
     return Sites(transport, tuple(fit), tuple(fit.values()), agreed, timeout, **options)
 
 

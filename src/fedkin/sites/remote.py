@@ -59,7 +59,7 @@ class Remote:
     ):
         self.sites, self.talk, self.federation = sites, Talk(sites), sites.federation()
         run: dict[str, Any] = {"own": own, "network": network, "dtype": dtype, "balanced": balanced}
-        run |= {"dp": dp, "largest": sites.largest, "warn": sites.warn}
+        run |= {"dp": dp, "largest": sites.largest, "too_large": sites.too_large, "warn": sites.warn}
         self.ledger = Ledger(sites.names, self.federation.train.sizes, sites.agreed, train, model, seed, **run)
         self.splits: tuple[Split, ...] = ("train", "test")
         self.splits += ("validation",) if self.federation.validation is not None else ()
@@ -78,7 +78,8 @@ class Remote:
             return {name: self.ahead.scores[name] for name in looks}
         order, soon = self.expected or (None, NO_LOOKS)
         self.expected, every = None, {**soon, **looks}
-        answers = self.talk.ask("work", self.ledger.work(every, ids, order))
+        last = any(look.stored for look in every.values())
+        answers = self.talk.ask("work", self.ledger.work(every, ids, order), last=last)
         found = {name: joined_scores(answers, name, look, ids, self.federation) for name, look in every.items()}
         if order is not None:
             self.ahead = Ahead(order, answers, {name: found[name] for name in soon})
@@ -106,8 +107,7 @@ class Remote:
 
     def current(self, ids: Tensor, slot: str) -> Model:
         missing = {i: self.ledger.value(i, show=slot) for i in self.ledger.unknown(ids, slot)}
-        for number, answer in self.talk.ask("work", missing, everyone=True).items():
-            self.ledger.known[number] = self.ledger.version[number], self.ledger.shown(answer)
+        self.ledger.show(self.talk.ask("work", missing, everyone=True))
         return self.ledger.current(ids)
 
     def train(

@@ -38,8 +38,8 @@ class Samples(Protocol):
         """Return the samples as a federation with one client, made as it was agreed; refuses what does not fit."""
         ...
 
-    def digest(self, secret: bytes) -> str:
-        """Return a check sum that changes when the samples do and, without the secret, says nothing about them."""
+    def digest(self, key: bytes) -> str:
+        """Return a check sum that changes when the samples do and, without the key, says nothing about them."""
         ...
 
 
@@ -98,8 +98,8 @@ class Arrays:
         require(enough, f"This site has {found.vocabulary} words, and the server knows of {words}.")
         return replace(found, classes=classes, vocabulary=words or None)
 
-    def digest(self, secret: bytes) -> str:
-        return digest_of(self.loaded, secret)
+    def digest(self, key: bytes) -> str:
+        return digest_of(self.loaded, key)
 
 
 def numbered(federation: Federation) -> Federation:
@@ -112,9 +112,9 @@ def numbered(federation: Federation) -> Federation:
     return replace(federation, y=numbers[federation.y], classes=int(numbers.max()) + 1, labels=())
 
 
-def digest_of(federation: Federation, secret: bytes) -> str:
-    """Return a check sum of all samples of a federation, keyed by the secret."""
-    digest = blake2b(digest_size=16, key=secret)
+def digest_of(federation: Federation, key: bytes) -> str:
+    """Return a check sum of all samples of a federation, keyed by these bytes."""
+    digest = blake2b(digest_size=16, key=key)
     lists = [index for index in (federation.train, federation.test, federation.validation) if index is not None]
     for part in [federation.x, federation.y, *(values for index in lists for values in (index.rows, index.start))]:
         digest.update(part.contiguous().numpy().tobytes())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from fedkin.sites import allowed
 from fedkin.sites.client import Client
 from fedkin.sites.guard import Book, demanded
 from fedkin.sites.letters import Answer, Request
+from fedkin.sites.own_secret import DIGEST, PROOF, own_secret
 from fedkin.sites.samples import Samples, Unreadable
 from fedkin.sites.versions import Versions
 
@@ -60,20 +60,12 @@ class Site:
     def introduce(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Tell who this site is, and what the server may know of its samples.
 
-        `proof` is a secret that no other site knows, so that none can speak in this one's name.
+        `proof` is a secret that no other site knows, so that none can speak in this one's name. The check sum of the
+        samples is keyed by another one, which stays here: whoever knew it could try guesses of the samples.
         """
-        secret = self.secret()
-        told = {"name": self.name, "proof": secret.hex(), "fedkin": versions()["fedkin"]}
-        return told | {"data": self.samples.told() | {"digest": self.samples.digest(secret)}}
-
-    def secret(self) -> bytes:
-        """Return the random bytes that this site made when it was first asked."""
-        path = self.folder / "secret"
-        with files.alone(self.folder):
-            if not path.exists():
-                files.write(path, secrets.token_bytes(16))
-                path.chmod(0o600)
-        return path.read_bytes()
+        proof, key = own_secret(self.folder, PROOF, 16), own_secret(self.folder, DIGEST)
+        told = {"name": self.name, "proof": proof.hex(), "fedkin": versions()["fedkin"]}
+        return told | {"data": self.samples.told() | {"digest": self.samples.digest(key)}}
 
     def refused(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Let the people here read why the server does not take this site."""

@@ -105,10 +105,10 @@ class Table:
         check_agreed(agreed, self.told())
         return made(self.name, self.rows, self.columns, agreed, self.standardise)
 
-    def digest(self, secret: bytes) -> str:
+    def digest(self, key: bytes) -> str:
         rows = self.rows
         parts = rows.frame.to_csv(index=False), rows.values.tolist(), [part.tolist() for part in rows.parts]
-        return blake2b(repr(parts).encode(), digest_size=16, key=secret).hexdigest()
+        return blake2b(repr(parts).encode(), digest_size=16, key=key).hexdigest()
 
 
 def from_config(name: str, config: Mapping[str, Any]) -> Samples:

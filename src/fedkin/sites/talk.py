@@ -19,12 +19,13 @@ class Talk:
         self.sites = sites
 
     def ask(
-        self, do: str, values: Mapping[int, Mapping[str, Any]], everyone: bool = False
+        self, do: str, values: Mapping[int, Mapping[str, Any]], everyone: bool = False, last: bool = False
     ) -> dict[int, dict[str, Any]]:
         """Ask these sites, all at once, and return what those said that answered.
 
         Whoever does not answer, or refuses, is left out and named. If nobody answers, or with `everyone` if somebody
-        does not, the same is asked again until patience is over.
+        does not, the same is asked again until patience is over. The `last` time in a run, those that do not answer are
+        asked again, for at most twice as long as a round waits for them, since nobody will ask them later.
         """
         sites, found = self.sites, dict[int, dict[str, Any]]()
         began, said = time.monotonic(), ""
@@ -32,19 +33,21 @@ class Talk:
             left = {number: value for number, value in values.items() if number not in found}
             answers, why, refused = self.once(do, left)
             found |= answers
-            if len(found) == len(values) or (found and not everyone):
+            waited = time.monotonic() - began
+            again = last and waited < 2 * sites.timeout and len(refused) < len(left)
+            if len(found) == len(values) or (found and not everyone and not again):
                 self.name_missing(why)
                 break
-            waited = time.monotonic() - began
             names = ", ".join(f"{sites.names[number]}: {reason}" for number, reason in why.items())
             if len(refused) == len(left):
                 raise BadInput(f"Every site that was asked refused. {names}")
             who = "Nobody answers" if not found else "Not everyone answers"
-            if waited > sites.patience:
+            longest = 2 * sites.timeout if last and found else sites.patience
+            if waited > longest:
                 saved = "the run is saved up to its last checkpoint, go on with --resume"
                 raise Unfinished(f"{who} for {waited:.0f} s ({names}); {saved}.")
             if names != said:
-                sites.warn(f"{who} ({names}); waiting, at most {sites.patience - waited:.0f} s more.")
+                sites.warn(f"{who} ({names}); waiting, at most {longest - waited:.0f} s more.")
             said = names
             time.sleep(sites.pause)
         return found

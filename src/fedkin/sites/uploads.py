@@ -1,9 +1,9 @@
-"""Which uploads of sites count: those with the right names, shapes and types, finite, and not far too large."""
+"""Which models of sites count: those with the right names, shapes and types, finite, and not far too large."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -13,6 +13,16 @@ from fedkin.errors import BadInput
 from fedkin.messages import Work
 from fedkin.parts import Train
 from fedkin.sites.letters import check_like
+
+TooLarge = Literal["drop", "clip"]  # what happens to a model that is far too large
+
+
+class Fitting(NamedTuple):
+    """What sites sent, by site: what counts, why other things do not, and why some count only shortened."""
+
+    good: dict[int, Message]
+    why: dict[int, str]
+    clipped: dict[int, str]
 
 
 def like(part: Train, model: Model, own: bool, sent: Message | None) -> Message:
@@ -26,17 +36,23 @@ def like(part: Train, model: Model, own: bool, sent: Message | None) -> Message:
 
 
 def fitting(
-    found: Mapping[int, Any], wanted: Message, largest: float | None
-) -> tuple[dict[int, Message], dict[int, str]]:
-    """Return the uploads that count, by site, and for each other one why it does not.
+    found: Mapping[int, Any],
+    wanted: Message,
+    largest: float | None,
+    too_large: TooLarge = "drop",
+    what: str = "Its upload",
+) -> Fitting:
+    """Return what counts of what sites sent, which is to be like `wanted`; `what` begins the sentences of the others.
 
-    An upload is too large if its length is more than `largest` times the median length of the others.
+    It is too large if its length is more than `largest` times the median length of the others. Then it does not count,
+    or is shortened to that median.
     """
     good: dict[int, Message] = {}
     why: dict[int, str] = {}
+    clipped: dict[int, str] = {}
     for number, upload in found.items():
         try:
-            check_like(upload, wanted, "Its upload")
+            check_like(upload, wanted, what)
             good[number] = {name: {key: upload[name][key] for key in model} for name, model in wanted.items()}
         except BadInput as error:
             why[number] = str(error)
@@ -45,12 +61,22 @@ def fitting(
         others = torch.tensor([value for other, value in lengths.items() if other != number])
         usual = float(others.median()) if len(others) else mine
         if largest is not None and mine > largest * usual > 0:
-            why[number] = f"Its upload is {mine / usual:.0f} times as large as those of the others."
-            del good[number]
-    return good, why
+            sentence = f"{what} is {mine / usual:.0f} times as large as those of the others"
+            if too_large == "clip":
+                good[number] = scaled(good[number], usual / mine)
+                clipped[number] = f"{sentence}, and is shortened to their length."
+            else:
+                why[number] = f"{sentence}."
+                del good[number]
+    return Fitting(good, why, clipped)
 
 
 def length(upload: Message) -> float:
     """Return the length of the uploaded model as a vector, or of all that was uploaded where that is no model."""
     values = upload["model"].values() if "model" in upload else tree.flat(upload).values()
     return float(sum(float(value.double().square().sum()) for value in values) ** 0.5)
+
+
+def scaled(upload: Message, by: float) -> Message:
+    """Return an upload with all its numbers multiplied."""
+    return tree.each(lambda model: tree.mapped(lambda value: value * by, model), upload)

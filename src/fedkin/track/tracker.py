@@ -118,8 +118,8 @@ def numbers(line: dict[str, Any]) -> dict[str, float]:
     groups = dict.fromkeys(CLIENTS, "clients") | dict.fromkeys(COST, "cost")
     found: dict[str, float] = {}
     for name, value in line.items():
-        if name == "dropped":
-            found["clients/dropped"] = float(len(value))
+        if name in ("dropped", "clipped"):
+            found[f"clients/{name}"] = float(len(value))
         elif name != "round":
             found |= flat(value, f"{groups[name]}/{name}" if name in groups else name)
     return {name: value for name, value in found.items() if isfinite(value)}

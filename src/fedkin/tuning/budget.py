@@ -22,8 +22,8 @@ class Budget:
     def __post_init__(self) -> None:
         for name, least in (("trials", 1), ("seed", 0)):
             value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-            require(whole, f"{name} must be a whole number of at least {least}, not {value!r}.")
+            whole = isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**31
+            require(whole, f"{name} must be a whole number of at least {least} and below 2**31, not {value!r}.")
 
 
 @dataclass(frozen=True)

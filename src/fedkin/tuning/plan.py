@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fedkin.comparison.plan import settled, with_local
+from fedkin.comparison.plan import check_side_by_side, settled, with_local
 from fedkin.errors import BadInput, require
 from fedkin.imports import named_in
 from fedkin.parts import Method, Train
+from fedkin.privacy import unprotected
 from fedkin.runs import files
 from fedkin.runs.experiment import Experiment
 from fedkin.runs.format import check_format, write_format
@@ -45,6 +46,11 @@ class Tuning:
     @property
     def name(self) -> str:
         return self.asked.method.name
+
+    @property
+    def method(self) -> Method:
+        """The method whose fields the space names."""
+        return known_method(self.asked)
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,10 @@ def plan_for(
         require(resume or not busy, f"{folder} exists already; choose another --out, or add --resume to go on with it.")
     names = [experiment.method.name for experiment in experiments]
     require(len(set(names)) == len(names), f"Two methods have the same name: {', '.join(names)}.")
-    check_used([experiment.method for experiment in experiments], asked)
+    check_used([known_method(experiment) for experiment in experiments], asked)
+    check_side_by_side(experiments, jobs, None)
     experiments = [with_validation(experiment, validation) for experiment in experiments]
-    spaces = [space_of(experiment.method, asked) for experiment in experiments]
+    spaces = [space_of(known_method(experiment), asked) for experiment in experiments]
     aims = [aim_of(experiment, loaded(experiment), budget.average) for experiment in experiments]
     played = settled([replace(e, score=(aim.kind,)) for e, aim in zip(experiments, aims, strict=True)], loaded, jobs)
     tunings = tuple(
@@ -128,6 +135,12 @@ def plan_for(
     )
     plan = Plan(folder if isinstance(folder, Path) else folder(), tunings, tuple(seeds), jobs)
     return agreed(plan) if resume and (plan.folder / PLAN).exists() else plan
+
+
+def known_method(experiment: Experiment) -> Method:
+    """Return the method of an experiment as its user knows it: without what --dp changes in it, which an experiment
+    does by itself."""
+    return experiment.method if experiment.dp is None else unprotected(experiment.method)
 
 
 def tunable_locals(methods: Sequence[Method]) -> list[Method]:
@@ -202,6 +215,6 @@ def stored_plan(folder: Path, loaded: Validated, *, trials: int | None = None, j
         budget = Budget(**one["budget"])
         budget = replace(budget, trials=trials) if trials is not None and not budget.grid else budget
         chosen = replace(asked, evaluate_every=one["evaluate_every"], threads=one["threads"])
-        space = read_space(asked.method, one["space"])
+        space = read_space(known_method(asked), one["space"])
         tunings.append(Tuning(asked, chosen, space, aim_of(asked, loaded(asked), budget.average), budget))
     return Plan(folder, tuple(tunings), tuple(stored["seeds"]), jobs or stored.get("jobs", 1))

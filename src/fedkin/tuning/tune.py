@@ -32,6 +32,7 @@ from fedkin.tuning.search import Search, Watching, nobody, play_in_sequence
 if TYPE_CHECKING:
     import pandas as pd
 
+TOGETHER = "Each trial is a run on the same samples: together they spend more epsilon than --dp counts of one of them."
 NEEDED = "Tuning needs Optuna: pip install 'fedkin[tune]'."
 
 
@@ -97,6 +98,7 @@ def tune(
     jobs: int = 1,
     evaluate_every: int | None = None,
     class_weights: str | None = None,
+    dp: str | None = None,
     engine: str | None = None,
     threads: int | None = None,
     device: str | None = None,
@@ -122,7 +124,7 @@ def tune(
     require(len(chosen) == 1, f"fk.tune takes one method, and '{method}' is several; call it for each.")
     require(folder is not None or not resume, "Resuming needs the folder of the tuning.")
     said: dict[str, Any] = {"model": model, "rounds": rounds, "engine": engine, "threads": threads, "device": device}
-    said |= {"evaluate_every": evaluate_every, "metric": metric, "class_weights": class_weights}
+    said |= {"evaluate_every": evaluate_every, "metric": metric, "class_weights": class_weights, "dp": dp}
     said |= {"data": Data(data) if isinstance(data, str) else data}
     like, repeated = like_files([method], chosen[0], {name: value for name, value in said.items() if value is not None})
     temporary = Temporary() if folder is None else None
@@ -164,7 +166,7 @@ def carry_out(
     warn = once(warn)
     with files.locked(plan.folder):
         plan.write()
-        for sentence in about_data(loaded(plan.tunings[0].asked), plan.tunings[0].asked.metric):
+        for sentence in about_data(loaded(plan.tunings[0].asked), plan.tunings[0].asked):
             warn(sentence)
         for tuning in plan.tunings:
             tuned = tuned_method(plan, tuning, loaded, watching, warn, stopping)
@@ -176,11 +178,12 @@ def carry_out(
     return found
 
 
-def about_data(federation: Federation, metric: str | None) -> list[str]:
-    """Return what a user should know of the data before the first trial."""
+def about_data(federation: Federation, asked: Experiment) -> list[str]:
+    """Return what a user should know of the data, and of their privacy, before the first trial."""
     said = [f"Client {name} has no samples and is left out." for name in federation.left_out]
-    sides = (federation.label_counts(), federation.names, federation.labels, metric)
-    return [*said, *federation.notes, *(one_sided(*sides) if federation.task == "classify" else [])]
+    sides = (federation.label_counts(), federation.names, federation.labels, asked.metric)
+    noised = [] if asked.dp is None else [TOGETHER]
+    return [*said, *federation.notes, *(one_sided(*sides) if federation.task == "classify" else []), *noised]
 
 
 def tuned_method(
@@ -202,7 +205,7 @@ def tuned_method(
     folder = plan.study(tuning.name)
     files.make_folder(folder)
     with opened(
-        folder / "study.db", tuning.asked.method, tuning.space, tuning.aim, tuning.budget, tuning.experiment.rounds
+        folder / "study.db", tuning.method, tuning.space, tuning.aim, tuning.budget, tuning.experiment.rounds
     ) as study:
         search = Search(tuning.experiment, plan.seeds, study, folder, watching)
         if not play_all(search, plan.jobs, loaded, warn, stopping):

@@ -66,8 +66,9 @@ def test_costs_are_in_client_rounds_models_and_bytes(compared: Any, tmp_path: Pa
     seeds = [run.summary for run in study.entries["fedavg"].runs]
     steady = [percent(np.mean([s["stability"][kind] for s in seeds])) for kind in ("post", "global")]
     fair = [percent(np.mean([s["fairness"]["post"][word] for s in seeds])) for word in ("std_clients", "worst10")]
-    assert found["fedavg"][6:] == [*steady, *fair]
-    assert found["local"][7] == "-"
+    peak = [size(np.mean([s["memory"][word] for s in seeds])) for word in ("measured", "estimated")]
+    assert found["fedavg"][6:] == [*peak, *steady, *fair]
+    assert found["local"][9] == "-"
     assert "of 2 scored rounds, 2 to 4" in text
 
 

@@ -36,6 +36,8 @@ def columns(study: Study) -> list[Column]:
     found += [models_column(word, title) for word, title in (("uploads", "up"), ("downloads", "down"))]
     found += [bytes_column(word, title) for word, title in (("bytes_up", "up"), ("bytes_down", "down"))]
     found.append(Column("time", "seconds", lambda _, s: f"{s['time']['total_s']:,.1f}"))
+    if all("measured" in summary.get("memory", {}) for summary in study.summaries.values()):
+        found += [memory_column("measured", "at its peak"), memory_column("estimated", "expected")]
     found += [steadiness_column(study, kind) for kind in steady_kinds(study)]
     kind = fairness_kind(study)
     if kind:
@@ -51,6 +53,14 @@ def models_column(word: str, title: str) -> Column:
 
 def bytes_column(word: str, title: str) -> Column:
     return Column("bytes sent", title, lambda _, summary: size(summary["cost"][word]))
+
+
+def memory_column(word: str, title: str) -> Column:
+    def cell(_: str, summary: dict[str, Any]) -> str:
+        found = summary["memory"].get(word)
+        return "-" if found is None else size(found)
+
+    return Column("memory", title, cell)
 
 
 def steadiness_column(study: Study, kind: str) -> Column:
