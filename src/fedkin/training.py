@@ -198,8 +198,8 @@ class Train(Part):
         return carry
 
     def adjusted(self, batch: Batch) -> Batch:
-        """The batch as the client trains on it. With 'offset' (classes,) in it, the offset is added to the logits in the
-        loss. Called for one client or for many at once, whose batches have one more axis."""
+        """The batch as the client trains on it. With 'offset' (classes,) in it, the offset is added to the logits in
+        the loss. Called for one client or for many at once, whose batches have one more axis."""
         return batch
 
     def reflect(self, carry: Message, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Message:

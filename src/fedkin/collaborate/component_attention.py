@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
@@ -79,19 +80,14 @@ class ComponentAttention(Mixing):
         alike = self.alike("cosine", stacked, start)
         scales = {name: standard(of) for name, of in alike.items()} if self.standardise else {}
 
-        def weigh(cosine: Tensor, mine: Tensor, scale: Scale | None) -> Tensor:
-            top, near = (1.0, cosine) if scale is None else scale.measured(cosine, mine)
+        def weigh(name: str, cosine: Tensor, mine: Tensor) -> Tensor:
+            top, near = scales[name].measured(cosine, mine) if self.standardise else (1.0, cosine)
             attention = torch.exp(self.sigma * (near - top))  # (7); less the largest of the row
             if self.size_weighted and sizes is not None:
                 attention = attention * sizes.double().to(attention.device)[None, :]
             return normalised(attention, mine, kept)
 
-        return Weights(
-            {
-                name: self.weighted(of, lambda x, mine, scale=scales.get(name): weigh(x, mine, scale))  # type: ignore[misc]
-                for name, of in alike.items()
-            }
-        )
+        return Weights({name: self.weighted(of, partial(weigh, name)) for name, of in alike.items()})
 
 
 class Scale(NamedTuple):

@@ -2,12 +2,12 @@
 
 Round:
     select       `count` clients uniformly, or as `base` selects
-    train        the common model, a model alone, and shadows of both without some samples; then the weights of the experts
+    train        the common model, a model alone, and shadows of both without some samples; then the experts' weights
     keep         whose update counts, as in `base`
     collaborate  the mean of the models and shadows by size, and the mean of the weights, which is the next prior
 
-`fedavg_prior` is one of its experts by itself: FedAvg's common model times the client's label shares. `fedavg_calibrated`
-also trains with these shares in the loss.
+`fedavg_prior` is one of its experts by itself: FedAvg's common model times the client's label shares.
+`fedavg_calibrated` also trains with these shares in the loss.
 """
 
 from dataclasses import replace

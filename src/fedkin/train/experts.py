@@ -35,10 +35,11 @@ class Experts(SGD):
     common  the common model as it is,
     shares  softmax(log p_common + log (n_iy + a / C)), once for each a in `added`.
 
-    pi_i maximises  sum_j log sum_e pi_e q_je + strength sum_e m_e log pi_e,  found by expectation and maximisation. q_je
-    is the probability that expert e, trained without sample j, gives the right label of j, and m are the average weights
-    of the clients (`MeanOfExperts`). For this every expert that is trained has a shadow for each of the first `crossed`
-    of `folds` folds of the client's samples, which learns from all samples but these. No test sample is ever used.
+    pi_i maximises  sum_j log sum_e pi_e q_je + strength sum_e m_e log pi_e,  found by expectation and maximisation.
+    q_je is the probability that expert e, trained without sample j, gives the right label of j, and m are the average
+    weights of the clients (`MeanOfExperts`). For this every expert that is trained has a shadow for each of the first
+    `crossed` of `folds` folds of the client's samples, which learns from all samples but these. No test sample is ever
+    used.
     """
 
     folds: Count = 5  # into how many folds a client's samples are divided
@@ -117,8 +118,8 @@ class Experts(SGD):
         return private, upload | {"mix": {"weights": weights}}
 
     def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
-        """All experts and their weights, as one model. A client that never trained has the clients' average weights, and
-        the common model in the place of its own ones."""
+        """All experts and their weights, as one model. A client that never trained has the clients' average weights,
+        and the common model in the place of its own ones."""
         assert sent is not None
         trained = mine["mix"]["trained"] > 0
         average = sent["mix"]["weights"] if "mix" in sent else mine["mix"]["weights"]

@@ -41,7 +41,7 @@ class LabelShares(SGD):
 
 @dataclass(frozen=True)
 class Calibrated(LabelShares):
-    """As `LabelShares`, and the client learns with its label shares in the loss: cross-entropy of softmax(z + log share).
+    """As `LabelShares`, and the client's loss knows its label shares too: the cross-entropy of softmax(z + log share).
 
     So the common model z learns what samples say beyond how common their labels are (the balanced softmax of Ren et al.
     2020, by client as in FedLC of Zhang et al. 2022).
