@@ -108,7 +108,8 @@ def circumstances() -> dict[str, Any]:
         "date": datetime.now().astimezone().isoformat(timespec="minutes"),
         "cpu": processor(),
         "cores": os.cpu_count(),
-        "load": round(busy(), 1),
+        "load": round(os.getloadavg()[0], 1),  # of the last minute, in which other work may have ended
+        "busy": round(busy(), 1),
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "fedkin": fedkin.__version__},
     }
 

@@ -19,6 +19,7 @@ RESULTS, PAGE, PICTURE = HERE / "results" / "speed", HERE / "speed.md", HERE / "
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 SOURCE = "Made from [docs/results/speed](results/speed) by `make speed`; do not edit by hand."
 BUSY = 0.5  # cores that did other work when a measurement began, above which it says little
+LOAD = 1.5  # the same for older measurements, which know the load of the minute before only
 Line = dict[str, Any]
 Rows = dict[str, Any]
 
@@ -62,11 +63,19 @@ def circumstances(found: dict[str, tuple[Any, Line]]) -> str:
     said = []
     for line in sorted({id(line): line for _, line in found.values()}.values(), key=lambda line: line["date"]):
         versions = ", ".join(f"{name} {version}" for name, version in line["versions"].items())
-        busy = f" The machine was busy with other work ({line['load']} cores): the numbers say little."
-        quiet = f" Cores that did other work when it began: {line['load']}."
         when = f"Measured on {line['date'][:10]}, {line['cpu']}, {line['cores']} cores, {versions}."
-        said.append(when + (busy if line["load"] > BUSY else quiet))
+        said.append(when + quietness(line))
     return " ".join(said) + "\n"
+
+
+def quietness(line: Line) -> str:
+    """Return in a sentence what else the machine did when a measurement began."""
+    known = "busy" in line
+    what = f"{line['busy']} cores just before" if known else f"load {line['load']} in the minute before"
+    quiet = line["busy"] <= BUSY if known else line["load"] <= LOAD
+    return (
+        f" Other work: {what}." if quiet else f" The machine was busy with other work ({what}): the numbers say little."
+    )
 
 
 def table(titles: list[str], rows: list[list[str]]) -> str:
