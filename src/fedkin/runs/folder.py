@@ -45,6 +45,7 @@ from fedkin.runs.format import FORMAT, SEGMENTED, check_format, write_format
 from fedkin.runs.names import numbered, round_name, round_of, tracked_file, values_file
 
 NEEDED = ("experiment.json", "format.json")  # a run cannot go on without them
+SEALED = ("experiment.json", "clients.json")  # each has its check sum in it
 PICTURES = ("kin", "marks")  # folders of tensors by round
 MODELS, PREDICTIONS = "models.safetensors", "predictions.safetensors"
 ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round

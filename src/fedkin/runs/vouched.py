@@ -10,7 +10,7 @@ from fedkin.errors import shown
 from fedkin.runs import files, manifest
 from fedkin.runs.command_folder import CommandFolder
 from fedkin.runs.files import Damaged
-from fedkin.runs.folder import RunFolder
+from fedkin.runs.folder import SEALED, RunFolder
 
 
 def vouched(run: RunFolder) -> bool:
@@ -19,7 +19,7 @@ def vouched(run: RunFolder) -> bool:
         if run.summarised:
             return bool(manifest.read(run.path)) and not manifest.damaged(run.path)
         newest = [run.read_checkpoint(path)[0] for path in run.checkpoints()[:1]]
-        sealed = all(manifest.SEAL in files.read_json(run.path / name) for name in ("experiment.json", "clients.json"))
+        sealed = all(manifest.SEAL in files.read_json(run.path / name) for name in SEALED)
         return sealed and bool(run.experiment()) and all("digests" in about for about in newest)
     except (Damaged, OSError, TypeError):  # the last one: JSON that is no object
         return False
