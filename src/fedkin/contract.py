@@ -26,6 +26,7 @@ class Needs:
     survey: bool = False  # every client reports once, before round 1
     truth: bool = False  # who is irrelevant
     classes: bool = False  # targets that are classes, not numbers
+    layers: bool = False  # a network of several layers, of which the last is its head
     rounds: bool = False  # the number of rounds, so that a run cannot be extended
 
     def __or__(self, other: Needs) -> Needs:

@@ -8,6 +8,10 @@ import pytest
 
 import fedkin as fk
 from fedkin.collaborate import (
+    Ahead,
+    Bipartition,
+    ClassifierSimilarity,
+    CollaborationGraph,
     ComponentAttention,
     Control,
     HeuristicMessagePassing,
@@ -24,7 +28,7 @@ from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.keep.relevance import Relevance
 from fedkin.parts import Method
 from fedkin.select import Active, Attention, Constant, Shapley, Steps, Uniform
-from fedkin.train import APFL, MAML, SGD, FedMix, Moreau, Pooled, Prox, Scaffold, TwoStreams
+from fedkin.train import APFL, MAML, SGD, Aligned, FedMix, Moreau, Pooled, Prox, Scaffold, TwoStreams
 
 TWENTY, ALL = Uniform(count=20), Uniform(fraction=1.0)
 PLAIN = SGD(eta=0.02, steps=20, epochs=None, batch=20, momentum=0.0, weight_decay=0.0, rate_decay=1.0, gamma=0.0)
@@ -58,6 +62,10 @@ PARTS: dict[str, tuple[Any, ...]] = {  # select, train, keep, collaborate, and w
     ),
     "fedamp": (ALL, Prox(eta=0.02, **WORK, lam=1.0), Everyone(), MessagePassing(1.0, 1.0)),
     "heurfedamp": (TWENTY, PROX, Everyone(), HeuristicMessagePassing(0.1, 50.0), "everyone"),
+    "pfedgraph": (ALL, Aligned(eta=0.01, **WORK, mu=0.01, sign="towards"), Everyone(), CollaborationGraph(0.8, 1.0)),
+    "cfl": (ALL, PLAIN, Everyone(), Bipartition(0.4, 1.6, 20, 2, "uniform")),
+    "pfedsim": (TWENTY, SGD(eta=0.01, **WORK), Everyone(), ClassifierSimilarity(0.5)),
+    "feddwa": (ALL, SGD(eta=0.01, **WORK), Everyone(), Ahead(5)),
     "pfedme": (TWENTY, MOREAU, Everyone(), Mean("size", 1.0), "everyone", "everyone"),
     "perfedavg": (TWENTY, MAML(eta=0.003, **WORK, alpha=0.03, order="FO"), Everyone(), Mean()),
     "ditto": (TWENTY, TwoStreams(eta=0.02, **WORK, lam=1.0, batches="own"), Everyone(), Mean()),

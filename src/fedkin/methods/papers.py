@@ -19,6 +19,8 @@ class Paper:
         return f"{self.authors}: {self.title}. {where}."
 
 
+RIVALS = "docs/papers/rivals.md"
+
 FEDAVG = Paper(
     "Communication-Efficient Learning of Deep Networks from Decentralized Data",
     "Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Agüera y Arcas",
@@ -55,6 +57,37 @@ FEDAMP = Paper(
     "AAAI",
     2021,
     "2007.03797",
+)
+PFEDGRAPH = Paper(
+    "Personalized Federated Learning with Inferred Collaboration Graphs",
+    "Rui Ye, Zhenyang Ni, Fangzhao Wu, Siheng Chen, Yanfeng Wang",
+    "ICML",
+    2023,
+    page=RIVALS,
+)
+FEDDWA = Paper(
+    "FedDWA: Personalized Federated Learning with Dynamic Weight Adjustment",
+    "Jiahao Liu, Jiang Wu, Jinyu Chen, Miao Hu, Yipeng Zhou, Di Wu",
+    "IJCAI",
+    2023,
+    "2305.06124",
+    RIVALS,
+)
+CFL = Paper(
+    "Clustered Federated Learning: Model-Agnostic Distributed Multitask Optimization Under Privacy Constraints",
+    "Felix Sattler, Klaus-Robert Müller, Wojciech Samek",
+    "IEEE Transactions on Neural Networks and Learning Systems",
+    2021,
+    "1910.01991",
+    RIVALS,
+)
+PFEDSIM = Paper(
+    "pFedSim: Similarity-Aware Model Aggregation Towards Personalized Federated Learning",
+    "Jiahao Tan, Yipeng Zhou, Gang Liu, Jessie Hui Wang, Shui Yu",
+    "arXiv",
+    2023,
+    "2305.15706",
+    RIVALS,
 )
 PFEDME = Paper(
     "Personalized Federated Learning with Moreau Envelopes",
@@ -157,6 +190,10 @@ PAPERS: dict[str, tuple[Paper, ...]] = {
     "fedacs": (FEDACS,),
     "fedamp": (FEDAMP,),
     "heurfedamp": (FEDAMP,),
+    "pfedgraph": (PFEDGRAPH,),
+    "feddwa": (FEDDWA,),
+    "cfl": (CFL,),
+    "pfedsim": (PFEDSIM,),
     "pfedme": (PFEDME,),
     "perfedavg": (PERFEDAVG,),
     "ditto": (DITTO,),

@@ -13,7 +13,7 @@ from fedkin.core import tree
 from fedkin.engines.engine import Engine, Score
 from fedkin.evaluate import blocks, joined, personal_models
 from fedkin.log import Log
-from fedkin.messages import Model, Task
+from fedkin.messages import Model, Sent, Task
 from fedkin.parts import Method
 from fedkin.round import State
 from fedkin.runs.experiment import Experiment
@@ -101,14 +101,15 @@ def gradient_norm(method: Method, task: Task, engine: Engine, state: State) -> N
     if method.collaborate.gives.own_model:
         models = engine.current(everyone, method.train.shared)
     else:
-        assert common is not None
-        models = tree.repeated(common, task.n)
+        sent = Sent(everyone, {"model": common}) if common is not None else None
+        sent = sent or method.collaborate.send(state.collaborate, task, everyone, None)[0]
+        models = sent.to(everyone)["model"]
     slopes = engine.gradients(models, everyone)
     pull = norm = None
     if method.needs.current:
-        sent = method.collaborate.send(state.collaborate, task, everyone, models)[0].to(everyone)["model"]
+        would = method.collaborate.send(state.collaborate, task, everyone, models)[0].to(everyone)["model"]
         rate = method.train.rate(state.round + 1)
-        pulls = tree.mapped(lambda w, u: (w - u) / rate, models, sent)
+        pulls = tree.mapped(lambda w, u: (w - u) / rate, models, would)
         pull, norm = length(pulls), length(tree.added(slopes, pulls))
     return {"gradient": {"norm": norm, "loss": length(slopes), "pull": pull}}
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fedkin import evaluate, metrics, models
 from fedkin.core import tree
+from fedkin.core.layers import layers
 from fedkin.data.federation import Federation
 from fedkin.engines import ENGINES, Engine
 from fedkin.engines.cluster.connection import check_cluster, kept
@@ -21,6 +22,7 @@ from fedkin.engines.network import Network
 from fedkin.engines.problem import network_of, task_of
 from fedkin.errors import require
 from fedkin.messages import Task
+from fedkin.parts import Method
 from fedkin.privacy import Guard, accountant
 from fedkin.runs import files, memory
 from fedkin.runs.experiment import DTYPES, Experiment
@@ -63,6 +65,7 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     at_once = network.unlifted is None or experiment.engine == "plain"
     require(at_once, f"{network.unlifted} cannot run for many clients at once; use --engine plain, or another layer.")
     task = task_of(federation, network, experiment.rounds, experiment.seed)
+    check_layers(method, list(network.model))
     if method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)
     engine = ENGINES[experiment.engine]
@@ -90,6 +93,13 @@ def check_task(experiment: Experiment, federation: Federation) -> None:
     require(part is None, f"{name} of '{method.name}' needs classes, and the targets here are numbers; choose another.")
     weighted = experiment.class_weights is not None
     require(not weighted, "The targets are numbers, so there are no classes to weigh; leave --class-weights out.")
+
+
+def check_layers(method: Method, names: list[str]) -> None:
+    """Refuse a network of one layer where a part treats its head and its body differently."""
+    part = next((p for p in (method.select, method.train, method.keep, method.collaborate) if p.needs.layers), None)
+    sentence = f"{type(part).__name__} of '{method.name}' needs a network with a body and a head, and this one has"
+    require(part is None or len(layers(names)) > 1, f"{sentence} one layer; choose another, as --model dnn:100.")
 
 
 def built(

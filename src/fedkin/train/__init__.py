@@ -1,5 +1,6 @@
 """train: what does a client do with what it receives?"""
 
+from fedkin.train.aligned import Aligned
 from fedkin.train.apfl import APFL
 from fedkin.train.fedmix import FedMix
 from fedkin.train.maml import MAML
@@ -10,4 +11,4 @@ from fedkin.train.scaffold import Scaffold
 from fedkin.train.sgd import SGD
 from fedkin.train.two_streams import TwoStreams
 
-__all__ = ["APFL", "MAML", "SGD", "FedMix", "Moreau", "Pooled", "Prox", "Scaffold", "TwoStreams"]
+__all__ = ["APFL", "MAML", "SGD", "Aligned", "FedMix", "Moreau", "Pooled", "Prox", "Scaffold", "TwoStreams"]
