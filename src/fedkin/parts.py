@@ -92,7 +92,7 @@ class Keep(Part):
 
     @property
     def needs(self) -> Needs:
-        return Needs(replies=True)
+        return Needs(replies=True, start=True)
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         """The slot before round 1."""
@@ -212,6 +212,15 @@ class Method(Part):
             gives.replies or not needs.replies,
             f"In '{self.name}' nothing is ever sent, so neither {select} nor "
             f"{keep} can learn anything; choose a base whose clients exchange something.",
+        )
+        require(
+            gives.whole_model or not needs.whole_model,
+            f"In '{self.name}' only some layers are sent, and {select} or {keep} needs whole models; choose others.",
+        )
+        require(
+            gives.start or not needs.start,
+            f"In '{self.name}' clients choose where they start, so that neither {select} nor {keep} can tell how far "
+            "they went; choose others.",
         )
         require(
             gives.own_model or not needs.own_model,

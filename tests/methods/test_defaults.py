@@ -19,6 +19,9 @@ from fedkin.collaborate import (
     MeanBefore,
     MessagePassing,
     Nothing,
+    Offers,
+    Several,
+    Shared,
     SimilarityThreshold,
 )
 from fedkin.collaborate.median import Median
@@ -28,7 +31,21 @@ from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.keep.relevance import Relevance
 from fedkin.parts import Method
 from fedkin.select import Active, Attention, Constant, Shapley, Steps, Uniform
-from fedkin.train import APFL, MAML, SGD, Aligned, FedMix, Moreau, Pooled, Prox, Scaffold, TwoStreams
+from fedkin.train import (
+    APFL,
+    MAML,
+    SGD,
+    Aligned,
+    Choosing,
+    FedMix,
+    HeadThenBody,
+    MixingItself,
+    Moreau,
+    Pooled,
+    Prox,
+    Scaffold,
+    TwoStreams,
+)
 
 TWENTY, ALL = Uniform(count=20), Uniform(fraction=1.0)
 PLAIN = SGD(eta=0.02, steps=20, epochs=None, batch=20, momentum=0.0, weight_decay=0.0, rate_decay=1.0, gamma=0.0)
@@ -65,6 +82,12 @@ PARTS: dict[str, tuple[Any, ...]] = {  # select, train, keep, collaborate, and w
     "pfedgraph": (ALL, Aligned(eta=0.01, **WORK, mu=0.01, sign="towards"), Everyone(), CollaborationGraph(0.8, 1.0)),
     "cfl": (ALL, PLAIN, Everyone(), Bipartition(0.4, 1.6, 20, 2, "uniform")),
     "pfedsim": (TWENTY, SGD(eta=0.01, **WORK), Everyone(), ClassifierSimilarity(0.5)),
+    "fedper": (TWENTY, PLAIN, Everyone(), Shared(Mean("size", 1.0), "body", "own")),
+    "lgfedavg": (TWENTY, PLAIN, Everyone(), Shared(Mean("size", 1.0), "head", "own")),
+    "fedrep": (TWENTY, HeadThenBody(eta=0.02, **WORK, head=0.75), Everyone(), Shared(Mean(), "body", "own")),
+    "fedbabu": (TWENTY, HeadThenBody(eta=0.02, **WORK, head=0.0), Everyone(), Shared(Mean(), "body", "first")),
+    "ifca": (TWENTY, Choosing(eta=0.02, **WORK, samples=200), Everyone(), Several(2, "size")),
+    "fedfomo": (TWENTY, MixingItself(eta=0.02, **WORK, samples=200), Everyone(), Offers(5)),
     "feddwa": (ALL, SGD(eta=0.01, **WORK), Everyone(), Ahead(5)),
     "pfedme": (TWENTY, MOREAU, Everyone(), Mean("size", 1.0), "everyone", "everyone"),
     "perfedavg": (TWENTY, MAML(eta=0.003, **WORK, alpha=0.03, order="FO"), Everyone(), Mean()),

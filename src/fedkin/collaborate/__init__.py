@@ -12,6 +12,9 @@ from fedkin.collaborate.mean_before import MeanBefore
 from fedkin.collaborate.median import Median
 from fedkin.collaborate.message_passing import HeuristicMessagePassing, MessagePassing
 from fedkin.collaborate.nothing import Nothing
+from fedkin.collaborate.offers import Offers
+from fedkin.collaborate.several import Several
+from fedkin.collaborate.shared import Shared
 from fedkin.collaborate.similarity_threshold import SimilarityThreshold
 from fedkin.collaborate.trimmed_mean import TrimmedMean
 
@@ -29,6 +32,9 @@ __all__ = [
     "Median",
     "MessagePassing",
     "Nothing",
+    "Offers",
+    "Several",
+    "Shared",
     "SimilarityThreshold",
     "TrimmedMean",
 ]

@@ -11,9 +11,11 @@ from fedkin.methods.fedacs import fedacs
 from fedkin.methods.fedamp import fedamp, heurfedamp
 from fedkin.methods.fedavg import fedavg
 from fedkin.methods.feddwa import feddwa
+from fedkin.methods.fedfomo import fedfomo
 from fedkin.methods.fedmcsa import fedavg_mcsa, fedmcsa, fedmcsa_official, fedmcsa_without_mcsa, pfedme_mcsa
 from fedkin.methods.fedmix import fedmix
 from fedkin.methods.fedprox import fedprox
+from fedkin.methods.ifca import ifca
 from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedgraph import pfedgraph
@@ -23,6 +25,7 @@ from fedkin.methods.pfedsim import pfedsim
 from fedkin.methods.pooled import pooled
 from fedkin.methods.robust import krum, median, multikrum, trimmed_mean
 from fedkin.methods.scaffold import scaffold
+from fedkin.methods.some_layers import fedbabu, fedper, fedrep, lgfedavg
 from fedkin.methods.valued import active, sfedavg
 from fedkin.parts import Method
 
@@ -46,6 +49,12 @@ METHODS: dict[str, Callable[..., Method]] = {
         feddwa,
         cfl,
         pfedsim,
+        fedper,
+        lgfedavg,
+        fedrep,
+        fedbabu,
+        ifca,
+        fedfomo,
         pfedme,
         perfedavg,
         ditto,

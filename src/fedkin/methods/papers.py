@@ -89,6 +89,55 @@ PFEDSIM = Paper(
     "2305.15706",
     RIVALS,
 )
+FEDPER = Paper(
+    "Federated Learning with Personalization Layers",
+    "Manoj Ghuhan Arivazhagan, Vinay Aggarwal, Aaditya Kumar Singh, Sunav Choudhary",
+    "arXiv",
+    2019,
+    "1912.00818",
+    RIVALS,
+)
+LGFEDAVG = Paper(
+    "Think Locally, Act Globally: Federated Learning with Local and Global Representations",
+    "Paul Pu Liang, Terrance Liu, Liu Ziyin, Nicholas B. Allen, Randy P. Auerbach, David Brent, Ruslan Salakhutdinov, "
+    "Louis-Philippe Morency",
+    "arXiv",
+    2020,
+    "2001.01523",
+    RIVALS,
+)
+FEDREP = Paper(
+    "Exploiting Shared Representations for Personalized Federated Learning",
+    "Liam Collins, Hamed Hassani, Aryan Mokhtari, Sanjay Shakkottai",
+    "ICML",
+    2021,
+    "2102.07078",
+    RIVALS,
+)
+FEDBABU = Paper(
+    "FedBABU: Towards Enhanced Representation for Federated Image Classification",
+    "Jaehoon Oh, Sangmook Kim, Se-Young Yun",
+    "ICLR",
+    2022,
+    "2106.06042",
+    RIVALS,
+)
+IFCA = Paper(
+    "An Efficient Framework for Clustered Federated Learning",
+    "Avishek Ghosh, Jichan Chung, Dong Yin, Kannan Ramchandran",
+    "NeurIPS",
+    2020,
+    "2006.04088",
+    RIVALS,
+)
+FEDFOMO = Paper(
+    "Personalized Federated Learning with First Order Model Optimization",
+    "Michael Zhang, Karan Sapra, Sanja Fidler, Serena Yeung, Jose M. Alvarez",
+    "ICLR",
+    2021,
+    "2012.08565",
+    RIVALS,
+)
 PFEDME = Paper(
     "Personalized Federated Learning with Moreau Envelopes",
     "Canh T. Dinh, Nguyen H. Tran, Tuan Dung Nguyen",
@@ -194,6 +243,12 @@ PAPERS: dict[str, tuple[Paper, ...]] = {
     "feddwa": (FEDDWA,),
     "cfl": (CFL,),
     "pfedsim": (PFEDSIM,),
+    "fedper": (FEDPER,),
+    "lgfedavg": (LGFEDAVG,),
+    "fedrep": (FEDREP,),
+    "fedbabu": (FEDBABU,),
+    "ifca": (IFCA,),
+    "fedfomo": (FEDFOMO,),
     "pfedme": (PFEDME,),
     "perfedavg": (PERFEDAVG,),
     "ditto": (DITTO,),

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.engines.engine import Engine, Score
+from fedkin.errors import require
 from fedkin.evaluate import blocks, joined, personal_models
 from fedkin.log import Log
 from fedkin.messages import Model, Sent, Task
@@ -96,6 +97,8 @@ def gradient_norm(method: Method, task: Task, engine: Engine, state: State) -> N
     lambda grad R(W) = (W - U) / beta, with U what the server would send them now and beta the rate of the next round:
     so lambda is alpha / beta, as in the theorem. 'norm' is that of their sum. Without a U there is the first only.
     """
+    known = method.collaborate.gives.start
+    require(known, f"Clients of {method.name} choose where they start; leave --gradient-norm out.")
     everyone = torch.arange(task.n)
     common = method.collaborate.model(state.collaborate)
     if method.collaborate.gives.own_model:

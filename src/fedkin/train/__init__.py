@@ -2,8 +2,11 @@
 
 from fedkin.train.aligned import Aligned
 from fedkin.train.apfl import APFL
+from fedkin.train.choosing import Choosing
 from fedkin.train.fedmix import FedMix
+from fedkin.train.head_then_body import HeadThenBody
 from fedkin.train.maml import MAML
+from fedkin.train.mixing_itself import MixingItself
 from fedkin.train.moreau import Moreau
 from fedkin.train.pooled import Pooled
 from fedkin.train.prox import Prox
@@ -11,4 +14,18 @@ from fedkin.train.scaffold import Scaffold
 from fedkin.train.sgd import SGD
 from fedkin.train.two_streams import TwoStreams
 
-__all__ = ["APFL", "MAML", "SGD", "Aligned", "FedMix", "Moreau", "Pooled", "Prox", "Scaffold", "TwoStreams"]
+__all__ = [
+    "APFL",
+    "MAML",
+    "SGD",
+    "Aligned",
+    "Choosing",
+    "FedMix",
+    "HeadThenBody",
+    "MixingItself",
+    "Moreau",
+    "Pooled",
+    "Prox",
+    "Scaffold",
+    "TwoStreams",
+]

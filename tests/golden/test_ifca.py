@@ -1,0 +1,108 @@
+"""IFCA: losses of all models, the smallest, and the means of those who chose alike, by scalars and loops, in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hand_network as net
+import pytest
+import torch
+import transcribed as by_hand
+from hand_network import ROUNDS, Model
+from small import seen_round
+from transcribed import Hand
+
+import fedkin as fk
+from fedkin import evaluate
+from fedkin.collaborate import Several
+from fedkin.core import tree
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.select import Uniform
+from fedkin.train import Choosing
+
+TRAIN, TEST = (2, 3, 7, 11, 25, 4, 9, 6), (3, 0, 5, 9, 4, 2, 3, 3)
+
+
+def composed(k: int, weights: Any = "size", **train: Any) -> Method:
+    part = Choosing(**({"eta": 0.3, "steps": 3, "batch": 4} | train))
+    return Method("tried", Uniform(count=6), part, Everyone(), Several(k, weights))
+
+
+def rows(stack: dict[str, torch.Tensor]) -> list[Model]:
+    return [{name: value[c].tolist() for name, value in stack.items()} for c in range(len(next(iter(stack.values()))))]
+
+
+def best(hand: Hand, models: list[Model], client: int) -> int:
+    """The model with the smallest loss on all training samples."""
+    samples = [(hand.x[row], hand.y[row]) for row in hand.federation.train[client].tolist()]
+    losses = [net.scored(model, samples)[1] for model in models]
+    return losses.index(min(losses))
+
+
+CASES = {
+    "two": composed(2),
+    "three, alike": composed(3, "uniform"),
+    "one": composed(1),
+    "epochs": composed(3, steps=None, epochs=2, momentum=0.5),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rounds(federation: Any, started: Any, case: str) -> None:
+    method = CASES[case]
+    train: Any = method.train
+    hand = Hand(federation, method)
+    engine, task, state = started(method)
+    models = rows(state.collaborate["models"])
+    chosen = set()
+    for t in range(1, ROUNDS + 1):
+        state, log, _ = seen_round(method, task, engine, state)
+        ids = hand.selected(t)
+        choice = {i: best(hand, models, i) for i in range(hand.n)}
+        uploads = {i: net.sgd(models[choice[i]], hand.batches(t, i), train.eta, train.momentum) for i in ids}
+        assert log.reply is not None
+        assert log.reply.upload["choice"]["of"].argmax(1).tolist() == [choice[i] for i in ids]
+        assert by_hand.farthest(log.reply.upload["model"], [uploads[i] for i in ids]) < 1e-9
+        for c in range(len(models)):
+            mine = [i for i in ids if choice[i] == c]
+            share = [hand.sizes[i] if method.collaborate.weights == "size" else 1.0 for i in mine]  # type: ignore[attr-defined]
+            models[c] = net.average([uploads[i] for i in mine], share) if mine else models[c]
+        assert by_hand.farthest(state.collaborate["models"], models) < 1e-9
+        chosen |= {choice[i] for i in ids}
+        home = [models[best(hand, models, i)] for i in range(hand.n)]
+        judged = [net.sgd(w, hand.batches(t + 1, i), train.eta, train.momentum) for i, w in enumerate(home)]
+        found = evaluate.personal_models(method, task, engine, state, torch.arange(hand.n))
+        assert by_hand.farthest(found, judged) < 1e-9
+        assert log.traffic.downloads == len(models) * len(ids)
+    assert len(chosen) == min(len(models), 2) or len(models) == 3
+
+
+def test_the_models_start_apart_and_with_the_same_numbers(started: Any) -> None:
+    """The classic mistake: all models start alike, so that every client chooses the first for ever."""
+    _, task, state = started(composed(3))
+    models = [tree.row(state.collaborate["models"], c) for c in range(3)]
+    for name, value in task.model.items():
+        assert torch.equal(models[0][name], value)
+        for one, other in ((0, 1), (0, 2), (1, 2)):
+            assert not torch.equal(models[one][name], models[other][name])
+            assert torch.equal(models[one][name].flatten().sort().values, models[other][name].flatten().sort().values)
+
+
+def test_two_kinds_of_clients_find_two_models() -> None:
+    """Labels of half of the clients are turned round; a model of each kind is chosen by its clients and by no others."""
+    gen = torch.Generator().manual_seed(0)
+    clients = {}
+    for i in range(8):
+        x = torch.randn(60, 4, generator=gen)
+        y = (x[:, 0] > 0).long()
+        clients[f"site {i}"] = (x.numpy(), (y if i % 2 else 1 - y).numpy())
+    method = fk.methods.ifca(k=2, count=8, eta=0.5, steps=10)
+    run = fk.run(fk.Experiment(method, fk.from_clients(clients, standardise="none"), "dnn:4", rounds=8, seed=1))
+    assert run.summary["accuracy"]["post"]["macro"] > 0.9 if "accuracy" in run.summary else True
+    assert run.lines[-1]["accuracy"]["post"]["macro"] > 0.9
+
+
+def test_a_filter_that_compares_with_the_start_is_refused() -> None:
+    with pytest.raises(fk.BadInput, match="clients choose where they start"):
+        fk.methods.pfedre(base=fk.methods.ifca())
