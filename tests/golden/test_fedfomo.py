@@ -67,9 +67,8 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
             total = sum(max(gain, 0.0) for gain in gains)
             start = theta[i]
             if total > 0.0:
-                start = net.combined(
-                    *((max(gain, 0.0) / total, theta[j]) for gain, j in zip(gains, others, strict=True))
-                )
+                each = zip(gains, others, strict=True)
+                start = net.combined(*((max(gain, 0.0) / total, theta[j]) for gain, j in each))
                 mixtures += 1
             after[i] = net.sgd(start, hand.batches(t, i), train.eta)
             gained[i] = dict(zip(others, gains, strict=True))
@@ -115,6 +114,5 @@ def test_who_learns_from_whom_is_what_clients_said(federation: Any, started: Any
     for i in range(7):
         positive = gains[i].clamp(min=0)
         wanted = positive / positive.sum() if positive.sum() > 0 else torch.ones(1, dtype=torch.float64)
-        assert shares[i][shares[i] > 0].sort().values.tolist() == pytest.approx(
-            wanted[wanted > 0].sort().values.tolist()
-        )
+        found, expected = (values[values > 0].sort().values.tolist() for values in (shares[i], wanted))
+        assert found == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""IFCA: losses of all models, the smallest, and the means of those who chose alike, by scalars and loops, in float64."""
+"""IFCA: the losses of all models, and the means of those who chose alike, by scalars and loops, in float64."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_models_start_apart_and_with_the_same_numbers(started: Any) -> None:
 
 
 def test_two_kinds_of_clients_find_two_models() -> None:
-    """Labels of half of the clients are turned round; a model of each kind is chosen by its clients and by no others."""
+    """The labels of half of the clients are turned round, so that no one model is right for all."""
     gen = torch.Generator().manual_seed(0)
     clients = {}
     for i in range(8):
@@ -98,8 +98,7 @@ def test_two_kinds_of_clients_find_two_models() -> None:
         y = (x[:, 0] > 0).long()
         clients[f"site {i}"] = (x.numpy(), (y if i % 2 else 1 - y).numpy())
     method = fk.methods.ifca(k=2, count=8, eta=0.5, steps=10)
-    run = fk.run(fk.Experiment(method, fk.from_clients(clients, standardise="none"), "dnn:4", rounds=8, seed=1))
-    assert run.summary["accuracy"]["post"]["macro"] > 0.9 if "accuracy" in run.summary else True
+    run = fk.run(fk.Experiment(method, fk.from_clients(clients), "dnn:4", rounds=8, seed=1))
     assert run.lines[-1]["accuracy"]["post"]["macro"] > 0.9
 
 

@@ -90,13 +90,13 @@ def test_methods(checked: Any, name: str) -> None:
     checked(getattr(fk.methods, name)(count=4, eta=0.1, steps=3), card, again=True)
 
 
-def test_all_layers_by_name_are_the_base_itself(checked: Any, started: Any) -> None:
+def test_all_layers_by_name_are_the_base_itself(started: Any) -> None:
     models = []
     for part in (Shared(MeanBefore(), "0, 2"), MeanBefore()):
         method = Method("tried", Uniform(count=4), STEPS, Everyone(), part)
         engine, task, state = started(method)
         for _ in range(3):
-            state, _, seen = seen_round(method, task, engine, state)
+            state, _, _ = seen_round(method, task, engine, state)
         models.append(engine.slots.read(torch.arange(6))["model"])
     torch.testing.assert_close(*models)
 
@@ -105,7 +105,8 @@ def test_traffic_is_of_what_is_shared(started: Any) -> None:
     body, head = FEATURES * HIDDEN + HIDDEN, HIDDEN * CLASSES + CLASSES
     for part, numbers in ((Shared(share="body"), body), (Shared(share="head"), head)):
         method = composed(part)
-        state, log, _ = seen_round(method, *started(method)[1::-1], started(method)[2])
+        engine, task, state = started(method)
+        _, log, _ = seen_round(method, task, engine, state)
         assert log.traffic.bytes_up == log.traffic.bytes_down == 4 * 8 * numbers
         assert log.traffic.uploads == pytest.approx(4 * numbers / (body + head))
 
