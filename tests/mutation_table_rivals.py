@@ -70,8 +70,15 @@ RIVALS = [
         IFCA,
     ),
     Mutation("losses-not-gains", "(before - f.loss(other, batch))", "(f.loss(other, batch) - before)", FOMO),
-    Mutation("worse-models-mixed", "positive = gains.clamp(min=0)\n    total", "positive = gains\n    total", FOMO),
-    Mutation("gains-without-distance", "/ length.clamp(min=NOTHING)", "/ 1", FOMO),
+    Mutation(
+        "worse-models-mixed",
+        "positive = gains.clamp(min=0)\n    total = positive.sum(-1",
+        "positive = gains\n    total = positive.sum(-1",
+        FOMO,
+    ),
+    Mutation(
+        "gains-without-distance", "f.loss(other, batch)) / length.clamp(min=NOTHING)", "f.loss(other, batch)) / 1", FOMO
+    ),
     Mutation(
         "offered-the-least-liked",
         "liked.argsort(1, descending=True, stable=True)",
