@@ -197,6 +197,11 @@ class Method(Part):
             f"In '{self.name}' everyone trains but {collaborate} leaves the others no model to "
             "train; set receives='everyone' or trains='selected'.",
         )
+        require(
+            gives.start or self.trains == "selected" or self.receives == "everyone",
+            f"In '{self.name}' clients start from what they make of the models they are sent, so that nobody trains who "
+            "is sent none; set receives='everyone' or trains='selected'.",
+        )
         one = gives.common_model and not gives.own_model
         require(
             not needs.common_model or self.train.needs.common_model or one,

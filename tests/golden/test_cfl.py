@@ -16,7 +16,6 @@ from transcribed import Hand, Round
 import fedkin as fk
 from fedkin.collaborate import Bipartition
 from fedkin.collaborate.bipartition import bipartition
-from fedkin.engines.problem import task_of
 from fedkin.keep import Everyone
 from fedkin.messages import Reply
 from fedkin.parts import Method
@@ -112,8 +111,7 @@ def test_a_cluster_that_is_split_again_keeps_its_own_clients(federate: Any, star
     7 are split among themselves, and nobody of 0 to 3 is moved by it."""
     federation = federate((3,) * 8, 2)
     method = composed(Bipartition(100.0, 1e-9, 0), 8)
-    engine, _, _ = started(method, federation)
-    task = task_of(federation, engine.network, 5, 0)
+    _, task, _ = started(method, federation)
     ids, slot = torch.arange(8), method.collaborate.init(task)
     large, small = [1, 1, 1, 1, -1, -1, -1, -1], [1, 1, -1, -1, 1, 1, -1, -1]
     for mixed in ((4.0, 1.0), (1.0, 4.0)):

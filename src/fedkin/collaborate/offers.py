@@ -11,9 +11,12 @@ from fedkin.collaborate.mixing import finite_models
 from fedkin.contract import Gives, Needs
 from fedkin.core.geometry import pairs
 from fedkin.core.tree import Model
+from fedkin.errors import require
 from fedkin.fields import Count
 from fedkin.messages import Kin, Reply, Sent, Slot, Task
 from fedkin.parts import Collaborate
+
+MOST = 10_000  # clients, of which all pairs take 1.6 GB
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Offers(Collaborate):
         return Gives(own_model=True, models=("gains",), start=False)
 
     def init(self, task: Task) -> Slot:
+        sentence = f"FedFomo's server remembers a number for each pair of clients, too many for {task.n:,} of them;"
+        require(task.n <= MOST, f"{sentence} choose another method.")
         none = torch.zeros(task.n, task.n, dtype=torch.float64)
         return {"liking": none, "shares": torch.eye(task.n, dtype=torch.float64)}
 

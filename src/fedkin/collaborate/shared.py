@@ -23,7 +23,8 @@ class Shared(Collaborate):
     `share` is "body", all layers but the last; "head", the last; or layers by name with commas between them. A client
     adds the layers that it was not sent and uploads no others than it was sent, so that traffic is theirs alone. With
     rest="own" each client keeps its other layers from round to round. With rest="first" they are those of the first
-    model in every round, the same for all clients, and the common model has them too.
+    model in every round, the same for all clients, and the common model has them too. A base that asks clients for the
+    models that they hold now is shown the shared layers of them; a site on another machine shows it the whole model.
     """
 
     base: Collaborate = field(default_factory=Mean)  # what is done with the shared layers

@@ -28,7 +28,8 @@ class Choosing(SGD):
         return self.samples
 
     def meet(self, sent: Message, mine: Message, batch: Batch, f: Objective) -> Message:
-        names = [name for name in sent if name == "model" or name.startswith("model ")]
+        several = [name for name in sent if name.startswith("model ")]
+        names = ["model", *sorted(several, key=lambda name: int(name.removeprefix("model ")))]  # whoever sorted them
         losses = torch.stack([f.loss(sent[name], batch) for name in names])
         best = (losses.nan_to_num(torch.inf) == losses.nan_to_num(torch.inf).min()).to(losses.dtype)
         first = best * (best.cumsum(0) == 1)  # of several that are equally good the first
