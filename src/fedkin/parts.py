@@ -199,8 +199,8 @@ class Method(Part):
         )
         require(
             gives.start or self.trains == "selected" or self.receives == "everyone",
-            f"In '{self.name}' clients start from what they make of the models they are sent, so that nobody trains who "
-            "is sent none; set receives='everyone' or trains='selected'.",
+            f"In '{self.name}' clients make the model they start from of those they are sent, so that nobody trains "
+            "who is sent none; set receives='everyone' or trains='selected'.",
         )
         one = gives.common_model and not gives.own_model
         require(
