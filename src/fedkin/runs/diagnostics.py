@@ -14,7 +14,7 @@ from fedkin.engines.engine import Engine, Score
 from fedkin.errors import require
 from fedkin.evaluate import blocks, joined, personal_models
 from fedkin.log import Log
-from fedkin.messages import Model, Sent, Task
+from fedkin.messages import Model, Task
 from fedkin.parts import Method
 from fedkin.round import State
 from fedkin.runs.experiment import Experiment
@@ -92,7 +92,7 @@ def heterogeneity(method: Method, task: Task, engine: Engine, state: State, log:
 def gradient_norm(method: Method, task: Task, engine: Engine, state: State) -> Numbers:
     """Return |grad F_lambda(W)|, which FedACS's theorem bounds, and its two parts.
 
-    W has the models of all clients as columns: their own or, where they hold none, the common one. 'loss' is the norm
+    W has the models of all clients as columns: their own or, where they hold none, what they are sent. 'loss' is the norm
     of grad F(W), whose columns are the gradients of the clients' training losses. 'pull' is that of
     lambda grad R(W) = (W - U) / beta, with U what the server would send them now and beta the rate of the next round:
     so lambda is alpha / beta, as in the theorem. 'norm' is that of their sum. Without a U there is the first only.
@@ -104,15 +104,14 @@ def gradient_norm(method: Method, task: Task, engine: Engine, state: State) -> N
     if method.collaborate.gives.own_model:
         models = engine.current(everyone, method.train.shared)
     else:
-        sent = Sent(everyone, {"model": common}) if common is not None else None
-        sent = sent or method.collaborate.send(state.collaborate, task, everyone, None)[0]
-        models = sent.to(everyone)["model"]
+        sent = method.collaborate.send(state.collaborate, task, everyone, None)[0].to(everyone)["model"]
+        models = sent if common is None else tree.repeated(common, task.n)
     slopes = engine.gradients(models, everyone)
     pull = norm = None
     if method.needs.current:
-        would = method.collaborate.send(state.collaborate, task, everyone, models)[0].to(everyone)["model"]
+        sent = method.collaborate.send(state.collaborate, task, everyone, models)[0].to(everyone)["model"]
         rate = method.train.rate(state.round + 1)
-        pulls = tree.mapped(lambda w, u: (w - u) / rate, models, would)
+        pulls = tree.mapped(lambda w, u: (w - u) / rate, models, models | sent)  # what is not sent does not pull
         pull, norm = length(pulls), length(tree.added(slopes, pulls))
     return {"gradient": {"norm": norm, "loss": length(slopes), "pull": pull}}
 
