@@ -81,8 +81,8 @@ RIVALS = [
     ),
     Mutation(
         "offered-the-least-liked",
-        "liked.argsort(1, descending=True, stable=True)",
-        "liked.argsort(1, stable=True)",
+        "liked.argsort(dim=1, descending=True, stable=True)",
+        "liked.argsort(dim=1, stable=True)",
         FOMO,
     ),
 ]

@@ -49,9 +49,11 @@ class Offers(Collaborate):
         m, places = len(ids), torch.arange(len(ids))
         good = finite.cpu()[None, :] & ~torch.eye(m, dtype=torch.bool)  # (m, m)
         near = pairs(models, list(models), "distance").rows(slice(0, m)).cpu()
-        order = torch.where(good, near, torch.inf).argsort(1, stable=True)
+        order = torch.where(good, near, torch.inf).argsort(dim=1, stable=True)
         liked = torch.where(good, slot["liking"][ids][:, ids], -torch.inf).gather(1, order)
-        order = order.gather(1, liked.argsort(1, descending=True, stable=True))[:, : max(1, min(self.models, m - 1))]
+        order = order.gather(1, liked.argsort(dim=1, descending=True, stable=True))[
+            :, : max(1, min(self.models, m - 1))
+        ]
         order = torch.where(good.gather(1, order), order, places[:, None])  # where nobody is left, its own
         others = {name: value[order.to(value.device)] for name, value in models.items()}
         learned = Kin(ids, torch.arange(task.n), {"model": slot["shares"][ids]})
