@@ -92,7 +92,7 @@ def heterogeneity(method: Method, task: Task, engine: Engine, state: State, log:
 def gradient_norm(method: Method, task: Task, engine: Engine, state: State) -> Numbers:
     """Return |grad F_lambda(W)|, which FedACS's theorem bounds, and its two parts.
 
-    W has the models of all clients as columns: their own or, where they hold none, what they are sent. 'loss' is the norm
+    W has the models of all clients as columns: their own, or what they are sent if they hold none. 'loss' is the norm
     of grad F(W), whose columns are the gradients of the clients' training losses. 'pull' is that of
     lambda grad R(W) = (W - U) / beta, with U what the server would send them now and beta the rate of the next round:
     so lambda is alpha / beta, as in the theorem. 'norm' is that of their sum. Without a U there is the first only.
