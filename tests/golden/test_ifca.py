@@ -10,7 +10,8 @@ import pytest
 import torch
 import transcribed as by_hand
 from hand_network import FEATURES, ROUNDS, Model
-from small import seen_round
+from small import seeded, seen_round
+from torch import nn
 from transcribed import Hand
 
 import fedkin as fk
@@ -97,7 +98,12 @@ def test_two_kinds_of_clients_find_two_models(start: Any) -> None:
         y = (x[:, 0] > 0).long()
         clients[f"site {i}"] = (x.numpy(), (y if i % 2 else 1 - y).numpy())
     method = fk.methods.ifca(k=2, count=8, eta=0.5, steps=10)
-    engine, task, state = start(Stacked, method, fk.from_clients(clients), net.network(), seed=1, dtype=torch.float64)
+    module = seeded(lambda: nn.Sequential(nn.Linear(FEATURES, 4), nn.Tanh(), nn.Linear(4, 2)))
+    engine, task, state = start(Stacked, method, fk.from_clients(clients), module, dtype=torch.float64)
+    for name in ("2.weight", "2.bias"):  # what one of the two models says of a class, the other says of the other class
+        state.collaborate["models"][name][1] = task.model[name].flip(0)
+    for name in ("0.weight", "0.bias"):
+        state.collaborate["models"][name][1] = task.model[name]
     for _ in range(5):
         state, _, _ = seen_round(method, task, engine, state)
     chosen = state.collaborate["cluster"].tolist()
