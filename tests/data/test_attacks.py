@@ -1,4 +1,4 @@
-"""Attacks on updates: what attackers upload, that nothing else changes, and that runs are played, resumed and refused."""
+"""Attacks on updates: what attackers upload, that nothing else changes, and how runs are played and refused."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def test_engines_agree_and_a_run_is_resumed_to_the_bit(spec: str, tmp_path: Path
 
 
 def test_a_comparison_records_the_truth_and_its_report_knows_it(fedkin: Callable[..., Any], tmp_path: Path) -> None:
-    words = "--data digits --clients 10 --samples 20 --irrelevant scale:0.3,-10 --rounds 2 --out study".split()
-    code, out, err = fedkin("compare", "fedavg", "oracle", *words)
+    data = ("--data", "digits", "--clients", "10", "--samples", "20", "--irrelevant", "scale:0.3,-10")
+    code, out, err = fedkin("compare", "fedavg", "oracle", *data, "--rounds", "2", "--out", "study")
     assert code == 0, err
     assert "oracle" in out
     clients = json.loads((tmp_path / "study" / "fedavg" / "seed-0" / "clients.json").read_text())

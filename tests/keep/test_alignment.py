@@ -85,10 +85,10 @@ def test_only_an_oracle_is_told(federate: Any, monkeypatch: pytest.MonkeyPatch) 
         return original(method, task)
 
     monkeypatch.setattr(session, "begin", spied)
-    for name in ("pfedre", "pfedre_aligned", "multikrum", "fedavg", "oracle"):
+    for name in ("pfedre", "pfedre_aligned", "pfedre_robust", "multikrum", "fedavg", "oracle"):
         fk.run(fk.Experiment(fk.methods.named(name), federation, "mlr", rounds=1))
     told = [task.irrelevant is not None for task in seen]
-    assert told == [False, False, False, False, True]
+    assert told == [False, False, False, False, False, True]
     for task in seen[:-1]:
         values = [getattr(task, field.name) for field in fields(task)]
         assert not any(isinstance(v, Tensor) and v.dtype == torch.bool for v in values)
@@ -96,7 +96,7 @@ def test_only_an_oracle_is_told(federate: Any, monkeypatch: pytest.MonkeyPatch) 
     assert not Alignment().needs.truth
 
 
-@pytest.mark.parametrize("made", ["adafl", "pfedre", "pfedre_aligned", "oracle", "attn"])
+@pytest.mark.parametrize("made", ["adafl", "pfedre", "pfedre_aligned", "pfedre_robust", "oracle", "attn"])
 def test_a_base_must_be_a_method_that_exchanges_something(made: str) -> None:
     make: Any = fk.methods.METHODS[made]
     for wrong in ("fedprox", fk.methods.fedprox, fk.methods.local()):

@@ -155,7 +155,10 @@ def scenario_arguments(text: str) -> tuple[str, list[Any]]:
         raise unknown("kind of irrelevant clients", name, SCENARIOS)
     wanted = SCENARIOS[name]
     most = len(wanted)
-    require(len(texts) <= most, f"'{name}' takes at most {most} argument{'s' * (most > 1)}, not {len(texts)} as in '{text}'.")
+    require(
+        len(texts) <= most,
+        f"'{name}' takes at most {most} argument{'s' * (most > 1)}, not {len(texts)} as in '{text}'.",
+    )
     require(texts or name == "odd_even", f"'{name}' needs the share of irrelevant clients, as in '{name}:0.2'.")
     both = "'odd_even' takes both numbers of clients, relevant and irrelevant, or none, as in 'odd_even:6,4'."
     require(name != "odd_even" or len(texts) != 1, both)

@@ -15,7 +15,7 @@ from fedkin.methods.fedprox import fedprox
 from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedme import pfedme
-from fedkin.methods.pfedre import oracle, pfedre, pfedre_aligned
+from fedkin.methods.pfedre import oracle, pfedre, pfedre_aligned, pfedre_robust
 from fedkin.methods.pooled import pooled
 from fedkin.methods.robust import krum, median, multikrum, trimmed_mean
 from fedkin.methods.scaffold import scaffold
@@ -51,6 +51,7 @@ METHODS: dict[str, Callable[..., Method]] = {
         sfedavg,
         pfedre,
         pfedre_aligned,
+        pfedre_robust,
         krum,
         multikrum,
         trimmed_mean,
