@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from filters_page import write_page
+from filters_tried import ZScores
 
 import fedkin as fk
 from fedkin.data.federation import Federation
@@ -56,8 +57,10 @@ KINDS = {  # how a share of the clients is written as a scenario
 FILTERS: dict[str, Keep] = {
     "everyone": Everyone(),
     "alignment": Alignment(min_gap=None),
+    "alignment 2.5": Alignment(min_gap=2.5),
     "L1": UpdateDistance("l1", min_gap=None),
     "Multi-Krum": MultiKrum(f=0.4),  # as many as there can be here
+    "z-scores": ZScores(),
     "robust": Robust(),
     "oracle": Oracle(),
 }

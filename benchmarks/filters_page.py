@@ -9,7 +9,7 @@ from typing import Any
 
 PAGE = Path(__file__).parent.parent / "docs" / "papers" / "robust.md"
 BEGIN, END = "<!-- filters -->", "<!-- end of filters -->"
-ORDER = ("everyone", "alignment", "L1", "Multi-Krum", "relevance", "robust", "oracle")
+ORDER = ("everyone", "alignment", "alignment 2.5", "L1", "Multi-Krum", "relevance", "z-scores", "robust", "oracle")
 Line = dict[str, Any]
 
 
@@ -54,7 +54,7 @@ def tables(lines: Sequence[Line]) -> str:
     by_kind = {kind: (lambda line, kind=kind: line["kind"] == kind) for kind in kinds}
     all_kinds = {"all attacks": lambda line: line["kind"] != "none"}
     usual = [column for column in ORDER if column not in ("relevance", "oracle")]
-    judges = ["alignment", "L1", "robust"]
+    judges = ["alignment", "L1", "z-scores", "robust"]
     clean = {
         f"{data}, Dirichlet {alpha}, {'all' if part == 1 else 'two fifths'}": (
             lambda line, at=(data, alpha, part): (

@@ -37,6 +37,9 @@ METHODS = [
         ROBUST,
     ),
     Mutation("robust-median-of-all", "known & ~out)", "known)", ROBUST),
+    Mutation(
+        "alignment-always-cuts", "NonNegative | None = 2.5", "NonNegative | None = None", "keep/test_alignment.py"
+    ),
     Mutation("attack-scales-the-model", "(value - start).double()", "value.double()", ATTACKS),
     Mutation(
         "attack-on-what-is-scored",

@@ -26,7 +26,7 @@ def task(start: list[float], n: int) -> Task:
 
 def judged(start: list[float], sent: list[float], returned: list[list[float]]) -> tuple[list[float], list[float]]:
     n = len(returned)
-    setting, keep = task(start, n), Alignment()
+    setting, keep = task(start, n), Alignment(min_gap=None)
     ids, gen = torch.arange(n), torch.Generator()
     reply = Reply(ids, {"model": {"w": tensor(returned)}}, {"size": torch.ones(n)})
     slot = keep.init(setting, gen)
@@ -57,6 +57,23 @@ def test_a_client_that_pulls_back_is_left_out_however_small_the_others_are() -> 
     returned = [(way + tensor(s)).tolist() for s in small] + [(0.5 * way).tolist()] * 2
     kept, _ = judged([0.0] * 20, way.tolist(), returned)
     assert kept == [1.0] * 6 + [0.0] * 2
+
+
+def test_groups_that_are_near_each_other_are_one() -> None:
+    """By the paper's rule a minority is left out in every round; by default only where the groups are apart."""
+    counted, everyone = [], torch.arange(40)
+    for keep in (Alignment(min_gap=None), Alignment()):
+        for pulling in (0, 8):
+            gen = torch.Generator().manual_seed(3)
+            updates = 0.3 + torch.randn(40, 30, generator=gen, dtype=torch.float64)
+            updates[:pulling] *= -1
+            setting = task([0.0] * 30, 40)
+            sent = Sent(everyone, shared={"model": {"w": torch.ones(30, dtype=torch.float64)}})
+            reply = Reply(everyone, {"model": {"w": 1 + updates}}, {"size": torch.ones(40)})
+            kept, _ = keep(keep.init(setting, gen), setting, sent, reply, 2, gen)
+            counted.append(int(kept.sum()))
+    assert counted[0] < 40
+    assert counted[1:] == [32, 40, 32]
 
 
 def test_the_oracle_leaves_out_the_irrelevant(federate: Any, start: Any) -> None:
