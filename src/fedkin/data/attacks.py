@@ -7,14 +7,11 @@ Their samples stay clean, and so do the models that they keep to themselves. An 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from fedkin.messages import Reply, Sent
-
-Kind = Literal["scale", "sign", "alie"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Attack:
     random, so that a run is resumed exactly.
     """
 
-    kind: Kind
+    kind: str  # one of notation.ATTACKS
     who: Tensor  # (n,) bool
     strength: float = 1.0
 

@@ -38,7 +38,9 @@ def load(data: Data, progress: bool = True) -> Federation:
         return scenarios.attacked(federation, kind, first, *rest, seed=data.seed)
     if kind == "ood":
         return scenarios.ood(federation, first, *rest, data.seed, progress)
-    return (scenarios.flip if kind == "flip" else scenarios.target)(federation, first, *rest, data.seed)
+    if kind == "target":
+        return scenarios.target(federation, first, *rest, data.seed)
+    return scenarios.flip(federation, first, *rest, data.seed)
 
 
 def _divided(samples: Samples, data: Data, entry: Entry | None) -> Federation:

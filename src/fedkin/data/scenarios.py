@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedkin.data.attacks import Attack, Kind
+from fedkin.data.attacks import Attack
 from fedkin.data.federation import Federation, Index
 from fedkin.data.holdout import server_rows, split
 from fedkin.data.named_data import read_named
@@ -118,7 +118,7 @@ def target(federation: Federation, fraction: float, label: int | None = None, se
 
 
 def attacked(
-    federation: Federation, kind: Kind, fraction: float, strength: float | None = None, seed: int = 0
+    federation: Federation, kind: str, fraction: float, strength: float | None = None, seed: int = 0
 ) -> Federation:
     """Let a random `fraction` of the clients upload something else than what they have trained (`attacks.Attack`)."""
     spec = f"{kind}:{fraction}" + ("" if strength is None else f",{strength:g}")
