@@ -17,7 +17,7 @@ from fedkin.keep.robust import clipped, straightness, worst
 from fedkin.messages import Reply, Sent, Task
 from fedkin.train import SGD
 
-NUMBERS = 30  # of a model
+NUMBERS = 1000  # of a model
 
 
 def gen(seed: int) -> torch.Generator:
@@ -55,9 +55,9 @@ def judged(keep: Any, updates: Tensor) -> list[float]:
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.4])
 @pytest.mark.parametrize("attack", ["reversed", "foreign", "large"])
 def test_few_false_alarms_and_all_are_found(share: float, attack: str) -> None:
-    """Over many drawn federations at most 1 % of the clean clients are left out, and at most 2 % of the others stay."""
+    """Over many drawn federations at most 1 % of the clean clients are left out, and few of the others stay."""
     wrong = good = found = bad = 0
-    for seed in range(30):
+    for seed in range(8):
         updates, truth = honest(50, seed), torch.arange(50) < share * 50
         changed = {"reversed": -updates, "foreign": honest(50, 1000 + seed) - 0.3, "large": 10 * updates}[attack]
         updates[truth] = changed[truth]
@@ -68,8 +68,7 @@ def test_few_false_alarms_and_all_are_found(share: float, attack: str) -> None:
         wrong, good = wrong + int((out & ~truth).sum()), good + int((~truth).sum())
         found, bad = found + int((out & truth).sum()), bad + int(truth.sum())
     assert wrong <= 0.01 * good
-    assert found >= 0.98 * bad or attack == "foreign"  # chance makes some foreign updates go the way of the others
-    assert found >= 0.4 * bad
+    assert found >= (0.8 if attack == "foreign" else 0.98) * bad  # by chance, some foreign updates go the same way
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.4])
@@ -94,11 +93,12 @@ def test_attacked_updates_do_not_count(factor: float, bad: int) -> None:
 
 
 def test_one_huge_update_does_not_set_the_direction() -> None:
-    """Alignment is fooled by it: the huge update is its own way, and counts."""
-    updates = honest(20)
+    """Alignment is fooled by it: the huge update is its own way, so nobody seems more relevant."""
+    updates, fooled = honest(20), Server(Alignment(), 20)
     updates[0] *= -1000
     assert judged(Robust(), updates) == [0.0] + [1.0] * 19
-    assert judged(Alignment(min_gap=None), updates)[0] == 1.0
+    fooled.judged(updates)
+    assert fooled.slot["divergence"].argmin() == 0
 
 
 def test_who_hides_in_the_middle_is_too_straight() -> None:
@@ -110,10 +110,13 @@ def test_who_hides_in_the_middle_is_too_straight() -> None:
 
 
 def test_at_most_half_are_left_out() -> None:
+    """Eight go back and three are large, which would be eleven of twenty."""
     updates = honest(20)
-    updates[:9] *= -1
-    updates[9:14] *= 50
-    assert sum(judged(Robust(), updates)) >= 10
+    updates[:8] *= -1
+    updates[8:11] *= 50
+    kept = judged(Robust(), updates)
+    assert sum(kept) == 10
+    assert kept[11:] == [1.0] * 9
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
