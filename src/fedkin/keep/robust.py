@@ -26,7 +26,8 @@ def middle(values: Tensor) -> Tensor:
 def clipped(updates: Tensor) -> Tensor:
     """The updates, none of them longer than the median of their lengths."""  # (m, d)
     lengths = updates.norm(dim=1, keepdim=True)
-    return updates * (middle(lengths) / lengths.clamp(min=NOTHING)).clamp(max=1)
+    found: Tensor = updates * (middle(lengths) / lengths.clamp(min=NOTHING)).clamp(max=1)
+    return found
 
 
 def straightness(came: Tensor, updates: Tensor, trusted: Tensor) -> Tensor:
