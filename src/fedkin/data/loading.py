@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fedkin.data import scenarios, sources
 from fedkin.data.catalogue import CATALOGUE, Entry
@@ -34,7 +35,8 @@ def load(data: Data, progress: bool = True) -> Federation:
     if kind == "odd_even":
         return scenarios.odd_even(samples, data)
     federation = _divided(samples, data, entry)
-    share, second = arguments[0], arguments[1] if len(arguments) > 1 else None
+    share: Any = arguments[0]
+    second: Any = arguments[1] if len(arguments) > 1 else None
     if kind in ATTACKS:
         return scenarios.attacked(federation, kind, share, second, data.seed)
     if kind == "ood":
