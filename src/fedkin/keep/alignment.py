@@ -32,7 +32,8 @@ class Alignment(Majority):
 
     def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
         updates = tree.vector(tree.update(before, reply.upload["model"])).double()  # (m, d)
-        start = tree.vector(tree.repeated(task.model, 1)).double()
+        first = {name: task.model[name] for name in before}  # of the layers that were sent
+        start = tree.vector(tree.repeated(first, 1)).double()
         way = tree.vector(before).double() - start + updates.mean(0)  # (m, d); equal rows where one model was sent
         lengths = (updates.norm(dim=1) * way.norm(dim=1)).clamp(min=NOTHING)
         found: Tensor = 1 - (updates * way).sum(1) / lengths
