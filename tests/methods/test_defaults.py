@@ -27,7 +27,7 @@ from fedkin.collaborate import (
 )
 from fedkin.collaborate.median import Median
 from fedkin.collaborate.trimmed_mean import TrimmedMean
-from fedkin.keep import Alignment, Everyone, Oracle
+from fedkin.keep import Alignment, Everyone, Oracle, Robust
 from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.keep.relevance import Relevance
 from fedkin.parts import Method
@@ -114,6 +114,7 @@ PARTS: dict[str, tuple[Any, ...]] = {  # select, train, keep, collaborate, and w
     "sfedavg": (Shapley(0.75, 0.25, 0.01, 10, 0.2), PLAIN, Everyone(), Mean("uniform")),
     "pfedre": (ALL, BETA, Relevance(1, 50, 0.1, 1.0, normalise=True, literal=False, min_gap=None), Mean()),
     "pfedre_aligned": (ALL, BETA, Alignment(), Mean()),
+    "pfedre_robust": (ALL, BETA, Robust(low=0.15, high=2.5, large=4.0), Mean()),
     "krum": (TWENTY, PLAIN, Krum(0.2), Mean("uniform")),
     "multikrum": (TWENTY, PLAIN, MultiKrum(0.2), Mean("uniform")),
     "trimmed_mean": (TWENTY, PLAIN, Everyone(), TrimmedMean(0.1)),

@@ -127,7 +127,9 @@ class Simulation:
                         reply = self.guard.passed(reply, sent, round, self.batching.numbers)
                     replies.take(reply, lent=len(shares) > 1)
             trained += in_training
-        return replace(replies.whole(), broken=tuple(sorted(broken)))
+        reply = replace(replies.whole(), broken=tuple(sorted(broken)))
+        attack = self.federation.attack if keep else None  # else nothing is uploaded
+        return reply if attack is None else attack.passed(reply, sent)
 
     def kept(self, ids: Tensor, after: Message) -> list[int]:
         """Let clients keep what is finite, and return the others."""

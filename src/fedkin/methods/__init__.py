@@ -21,7 +21,7 @@ from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedgraph import pfedgraph
 from fedkin.methods.pfedme import pfedme
-from fedkin.methods.pfedre import oracle, pfedre, pfedre_aligned
+from fedkin.methods.pfedre import oracle, pfedre, pfedre_aligned, pfedre_robust
 from fedkin.methods.pfedsim import pfedsim
 from fedkin.methods.pooled import pooled
 from fedkin.methods.robust import krum, median, multikrum, trimmed_mean
@@ -72,6 +72,7 @@ METHODS: dict[str, Callable[..., Method]] = {
         sfedavg,
         pfedre,
         pfedre_aligned,
+        pfedre_robust,
         krum,
         multikrum,
         trimmed_mean,

@@ -265,6 +265,7 @@ PAPERS: dict[str, tuple[Paper, ...]] = {
     "sfedavg": (SFEDAVG,),
     "pfedre": (PFEDRE,),
     "pfedre_aligned": (PFEDRE,),
+    "pfedre_robust": (PFEDRE,),
     "krum": (KRUM,),
     "multikrum": (KRUM,),
     "trimmed_mean": (YIN,),

@@ -40,6 +40,7 @@ TITLES = {
     "sfedavg": "S-FedAvg",
     "pfedre": "PFedRe",
     "pfedre_aligned": "PFedRe (aligned)",
+    "pfedre_robust": "PFedRe (robust)",
     "krum": "Krum",
     "multikrum": "Multi-Krum",
     "trimmed_mean": "trimmed mean",

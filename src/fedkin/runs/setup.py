@@ -54,6 +54,8 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     """Check that an experiment fits its data, and choose what it leaves open. No client is built."""
     method = experiment.method
     check_task(experiment, federation)
+    shown = f"'{method.name}' mixes the models that clients hold, so no update can be attacked; use flip or ood."
+    require(federation.attack is None or not method.needs.current, shown)
     if experiment.privacy is not None:
         accountant.check_installed()
     if experiment.engine == "ray":
