@@ -98,7 +98,8 @@ def same(one: fk.Run, other: fk.Run, folder: Folder, place: Path) -> None:
     for left, right in zip(one.lines, other.lines, strict=True):
         assert_close(numbers(left), numbers(right))
     for name in folder.names:
-        kept = [sorted(at.glob(f"sites/{name}/kept/runs/*/*.safetensors"))[-1] for at in (place, folder.path)]
+        found = [list(at.glob(f"sites/{name}/kept/runs/*/*.safetensors")) for at in (place, folder.path)]
+        kept = [max(some, key=lambda path: path.name) for some in found]  # folders of runs have random names
         assert kept[0].name == kept[1].name
         assert_close(*map(load_file, kept))
 
