@@ -123,4 +123,10 @@ SITES = [
         "return experiment.method",
         "tuning/test_tune.py -k noise",
     ),
+    Mutation(
+        "waits-for-a-stopped-run",
+        "if not part.object_available and self.tasks.waits():",
+        "if False:",
+        "federation/test_worker.py",
+    ),
 ]

@@ -26,6 +26,9 @@ class Node:
             self.found.pop(0)
         return SimpleNamespace(token="token", HasField=lambda name: there)
 
+    def PullObject(self, request: Any) -> Any:
+        return SimpleNamespace(object_available=request)
+
     def close(self) -> None:
         pass
 
@@ -92,3 +95,18 @@ def test_one_message_after_another(node: Node) -> None:
     assert [reply.has_error() for reply in node.replies] == [False, True, True, False]
     assert "ValueError: no" in str(node.replies[1].error.reason)
     assert node.statuses == ["completed", "failed", "failed", "failed", "completed"]
+
+
+def test_a_message_whose_rest_never_comes_is_given_up_for_the_next_one(node: Node) -> None:
+    """A run that is stopped while a SuperNode fetches a message of it leaves the message there, without its parts."""
+    tasks = worker.Tasks("127.0.0.1:1", b"secret")
+    patient = worker.Patient(node, tasks)  # type: ignore[arg-type]
+    node.found = [None, asked("go")]
+    assert not patient.PullObject(False).object_available  # type: ignore[arg-type]
+    assert patient.PullObject(True).object_available  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="stopped"):
+        patient.PullObject(False)  # type: ignore[arg-type]
+    node.found.clear()  # a SuperNode gives a message out once
+    assert tasks.next() == "token"
+    node.found = [None]
+    assert tasks.next() == ""

@@ -9,11 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from logging import ERROR
+from threading import Lock
+from typing import Any
 
 import httpx
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode, SubStatus
+from flwr.proto.message_pb2 import PullObjectRequest, PullObjectResponse
 from flwr.proto.runtime_pb2 import AcquireTaskRequest
 from flwr.supercore import log
 from flwr.supercore.constant import TaskType
@@ -31,18 +34,61 @@ POLL = 0.1  # seconds between two looks for a message
 ACQUIRE = "/flwr.proto.Runtime/AcquireTask"
 
 
+class Tasks:
+    """The messages that a SuperNode has for this process, one after another.
+
+    A SuperNode fetches a message only after the one before it was answered. Where a later message waits, the earlier
+    one was given up: its run was stopped while the message was on its way, and the rest of it never comes.
+    """
+
+    def __init__(self, address: str, secret: bytes):
+        known = SuperExecAuthHttpInterceptor(master_secret=secret, protected_methods=frozenset({ACQUIRE}))
+        self.node = connected(address, "SuperExec", known)
+        self.later, self.lock = "", Lock()  # parts of a message are fetched by several threads
+
+    def next(self) -> str:
+        """Return the token of the next message; an empty one where there is none."""
+        with self.lock:
+            token, self.later = self.later or self.asked(), ""
+        return token
+
+    def asked(self) -> str:
+        try:
+            found = self.node.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
+        except httpx.HTTPError:  # the SuperNode is not there yet, or no more
+            return ""
+        return str(found.token) if found.HasField("task") else ""
+
+    def waits(self) -> bool:
+        """Whether a later message waits."""
+        with self.lock:
+            self.later = self.later or self.asked()
+        return bool(self.later)
+
+
+class Patient:
+    """A SuperNode of which parts of a message are asked until a later message waits."""
+
+    def __init__(self, node: RuntimeHttpClient, tasks: Tasks):
+        self.node, self.tasks = node, tasks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.node, name)
+
+    def PullObject(self, request: PullObjectRequest) -> PullObjectResponse:
+        part: PullObjectResponse = self.node.PullObject(request)
+        if not part.object_available and self.tasks.waits():
+            raise RuntimeError("Its run was stopped while it was on its way.")
+        return part
+
+
 def serve(app: ClientApp, address: str, secret: bytes, check: Callable[[], None]) -> None:
     """Answer every message that the SuperNode at this address has, with this app, until `check` raises."""
-    known = SuperExecAuthHttpInterceptor(master_secret=secret, protected_methods=frozenset({ACQUIRE}))
-    node = connected(address, "SuperExec", known)
+    tasks = Tasks(address, secret)
     while True:
         check()
-        try:
-            found = node.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
-        except httpx.HTTPError:  # the SuperNode is not there yet, or no more; `check` knows which
-            found = None
-        if found is not None and found.HasField("task") and found.token:
-            answer(app, address, found.token)
+        if token := tasks.next():
+            answer(app, address, token, tasks)
         else:
             time.sleep(POLL)
 
@@ -55,14 +101,14 @@ def connected(address: str, component: str, proof: object) -> RuntimeHttpClient:
     return RuntimeHttpClient.from_server_address(address, True, None, checks, retry_invoker=retry)
 
 
-def answer(app: ClientApp, address: str, token: str) -> None:
+def answer(app: ClientApp, address: str, token: str, tasks: Tasks) -> None:
     """Answer one message; what the app raises becomes an error that the server is told."""
     node = connected(address, "flwr-clientapp", RuntimeTokenHttpInterceptor(token))
     beats = HeartbeatSender(make_task_heartbeat_fn_http(node))
     context, status, why = None, SubStatus.FAILED, "The message was not read."
     try:
         beats.start()
-        message, context, _, _ = pull_task_input(node)
+        message, context, _, _ = pull_task_input(Patient(node, tasks))
         reply, why = replied(app, message, context)
         status = SubStatus.FAILED if why else SubStatus.COMPLETED
         push_message(node, reply, context)
