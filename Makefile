@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint quick bench picture pages figures speed lock audit dist clean
+.PHONY: demo test lint quick bench picture pages figures speed fuzz soak reliability lock audit dist clean clean-logs
 .DEFAULT_GOAL := demo
 
 # Two federations in which joining pays for most: four real hospitals with fifteen patients each to learn from, and twelve
@@ -45,6 +45,27 @@ lint: .venv/dev
 
 bench: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
+
+# what `make test` plays a part of: odd commands (half an hour) and kills, damage, full disks and long runs (an hour and a half).
+# A log that is there is gone on with; `make clean-logs` begins anew.
+LOGS := docs/results/reliability
+FAULTS := OMP_NUM_THREADS=1 $(BIN)/python tests/faults
+
+fuzz: .venv/dev
+	$(FAULTS)/fuzz.py --cases 5000 --log $(LOGS)/fuzz.jsonl
+
+soak: .venv/dev
+	$(FAULTS)/kills.py --kills 200 --others 24 --log $(LOGS)/kills.jsonl
+	$(FAULTS)/damage.py --log $(LOGS)/damage.jsonl
+	$(FAULTS)/full_disk.py --log $(LOGS)/full-disk.jsonl
+	$(FAULTS)/long_run.py --log $(LOGS)/long.jsonl
+
+clean-logs:
+	rm -rf $(LOGS)
+
+# docs/reliability.md from these logs
+reliability: .venv/demo
+	$(BIN)/python docs/reliability_page.py
 
 .venv/torch: constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -15,6 +15,7 @@ OTHERS = "faults/test_folders_of_others.py"
 SIZES = "faults/test_sizes.py"
 RECOVERY = "faults/test_recovery.py"
 NAMES = "faults/test_names_of_others.py"
+NO_FILES = "faults/test_no_files.py"
 
 TRUST = [
     Mutation("links-followed", "require(not os.path.islink(link),", "require(True,", OUTSIDE),
@@ -82,4 +83,28 @@ TRUST = [
     Mutation("damage-believed", "!= expected:", "== []:", f"{DAMAGE} -k said or shown"),
     Mutation("seals-believed", "value[SEAL] != seal_of(found)", "False", f"{DAMAGE} -k half-digit or whole-digit"),
     Mutation("appended-believed", "[name]).hexdigest() != digest:", "[name]) is None:", f"{DAMAGE} -k half-flipped"),
+    Mutation("pipes-are-read", 'raise Damaged(f"{path} is damaged: it is no file")', "pass", f"{NO_FILES} -k pipe"),
+    Mutation(
+        "pipes-are-replaced",
+        'require(path.is_file() or not path.exists(), f"{path} is no file, so',
+        'require(True, f"{path} is no file, so',
+        f"{NO_FILES} -k replaced",
+    ),
+    Mutation(
+        "experiments-from-pipes",
+        'require(path.is_file() or not path.exists(), f"{path} is no file; give',
+        'require(True, f"{path} is no file; give',
+        f"{NO_FILES} -k experiment",
+    ),
+    Mutation(
+        "any-checkpoint-is-believed",
+        "about = schema.read(schema.CheckpointSaid, path)",
+        "about = manifest.unsealed(files.read_json(path), path)",
+        f"{NO_FILES} -k checkpoint",
+    ),
+    Mutation("every-failure-is-the-run's", "if not vouched(run):", "if True:", f"{OTHERS} -k vouch"),
+    Mutation("no-failure-is-the-run's", "if not vouched(run):", "if False:", f"{OTHERS} -k vouch"),
+    Mutation("a-lock-in-the-way", "any(one.name != LOCK for one", "any(True for one", f"{NO_FILES} -k begin"),
+    Mutation("half-federations-stay", "rmtree(folder.path, ignore_errors=True)", "pass", f"{NO_FILES} -k federation"),
+    Mutation("links-to-themselves", 'str(error).startswith("Symlink loop")', "False", f"{ODD} -k itself"),
 ]

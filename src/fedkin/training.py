@@ -34,6 +34,7 @@ class Descent:
     speed: float = 1.0  # times the rate of the round
     batch: int = 0  # which of the batches of a step
     gradient: bool = True  # whether grad(model) is among the terms
+    without: int | None = None  # the fold of the client's samples that does not count here; None: all count
 
     def terms(self) -> dict[str, float]:
         """The factor of each model of the carry that is added to the gradient in v."""
@@ -43,6 +44,13 @@ class Descent:
         for name, factor in [(self.model, self.decay), *pulled, *beside]:
             found[name] = found.get(name, 0.0) + factor
         return {name: factor for name, factor in found.items() if factor}
+
+    def counted(self, batch: Batch) -> Batch:
+        """The batch as it counts in this descent, of one client or of many."""
+        if self.without is None:
+            return batch
+        weight = (batch["fold"] != self.without).to(batch["fold"].dtype)
+        return batch | {"weight": weight * batch["weight"] if "weight" in batch else weight}
 
     def begin(self, carry: Message) -> Message:
         """The carry with the velocity of this descent at zero, if it has momentum."""
@@ -55,7 +63,7 @@ class Descent:
         """
         model, terms, rate = carry[self.model], self.terms(), rate * self.speed
         result = dict(carry)
-        gradient = f.grad(model, batch) if self.gradient else tree.zeros(model)
+        gradient = f.grad(model, self.counted(batch)) if self.gradient else tree.zeros(model)
         if self.momentum:
             v = tree.added(gradient, carry[f"velocity of {self.model}"], self.momentum)
             for name, factor in terms.items():
@@ -89,6 +97,18 @@ class Train(Part):
     own_streams: ClassVar[bool] = False  # whether the batches of a step have a random stream each even with `steps`
 
     pools: ClassVar[bool] = False  # whether one model is trained on the samples of all clients of a round together
+    counts: ClassVar[bool] = False  # whether batches have 'counts': how many samples of each class the client has
+
+    @property
+    def folds(self) -> int:
+        """Into how many folds a client's training samples are divided; 0: none. With folds, batches say in 'fold' which
+        one each sample is of, 'counts' has a row for each fold, and a descent may leave a fold out."""
+        return 0
+
+    @property
+    def held(self) -> int:
+        """How many of the folds, the first ones, hold the samples that `reflect` sees."""
+        return 0
 
     @property
     def picks_own(self) -> bool:
@@ -106,6 +126,11 @@ class Train(Part):
         """Whether `step` uses nothing but `f.grad` and arithmetic between tensors of one name. Such a step means the
         same on stacked models, and an engine may call it with them."""
         return True
+
+    @property
+    def reflects(self) -> bool:
+        """Whether a client looks at samples that it held out, after its last step."""
+        return redefines(self, Train.reflect)
 
     @property
     def steps_by_descent(self) -> bool:
@@ -170,6 +195,16 @@ class Train(Part):
         """The carry after one step. batches: `batches_per_step` of them. rate: the learning rate of the round."""
         for descent in self.descents():
             carry = descent.step(carry, batches[descent.batch], f, rate)
+        return carry
+
+    def adjusted(self, batch: Batch) -> Batch:
+        """The batch as the client trains on it. With 'offset' (classes,) in it, the offset is added to the logits in
+        the loss. Called for one client or for many at once, whose batches have one more axis."""
+        return batch
+
+    def reflect(self, carry: Message, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Message:
+        """The carry after the client has looked at samples of the folds that are `held`, after its last step. `batch`
+        has them, with 'fold', 'counts', and 'weight' 0 where it is only filled up."""
         return carry
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from damage import DAMAGES, deleted, flipped
 from small import forget_checksums, same_runs
 
 import fedkin as fk
@@ -18,32 +19,6 @@ ASKED: dict[str, Any] = {"rounds": 4, "evaluate_every": 1}
 METHOD = "fedmcsa"  # which has files of all kinds
 
 
-def deleted(path: Path) -> None:
-    path.unlink()
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
-
-
-def zeroed(path: Path) -> None:
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-def flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(bytes(content))
-
-
-def digit(path: Path) -> None:
-    """Another digit in the place of the last one; of a file without digits another byte."""
-    content = bytearray(path.read_bytes())
-    found = [i for i, byte in enumerate(content) if chr(byte).isdigit()] or [len(content) - 1]
-    content[found[-1]] = ord("7") if content[found[-1]] != ord("7") else ord("3")
-    path.write_bytes(bytes(content))
-
-
 class Stops(fk.Callback):
     """Stops the method after three rounds."""
 
@@ -51,7 +26,6 @@ class Stops(fk.Callback):
         return record.method != METHOD or record.round < 3
 
 
-DAMAGES = (deleted, cut, zeroed, flipped, digit)
 Damage = Callable[[Path], None]
 
 
@@ -83,7 +57,7 @@ def sentence(outcome: Any) -> bool:
     return outcome.code == 2 and outcome.err.strip().splitlines()[-1].startswith("fedkin: ")
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("name", ["whole", "half"])
 def test_a_damaged_run_goes_on_right_or_not_at_all(fedkin: Any, whole: Path, name: str, damage: Damage) -> None:
     right = 0
@@ -101,7 +75,7 @@ def test_a_damaged_run_goes_on_right_or_not_at_all(fedkin: Any, whole: Path, nam
     assert right > (len(files) / 3 if name == "whole" else 5), "most that is done can be made again"
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_no_number_of_a_damaged_file_is_shown(fedkin: Any, whole: Path, damage: Damage) -> None:
     folder = copied(whole, "whole")
     assert fedkin("report", "here").code == 0

@@ -141,3 +141,24 @@ def test_the_page_runs_no_script_but_its_own(theirs: Path) -> None:
     assert allowed is not None
     own = re.findall(r"<script>(.*?)</script>", made, re.DOTALL)
     assert allowed[1].split() == [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in own]
+
+
+@pytest.mark.parametrize("command", [("report", "here"), ("run", "--resume", "here", "--rounds", "3")])
+def test_a_failure_is_put_down_to_a_run_only_if_no_check_sums_vouch_for_it(
+    fedkin: Any, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise KeyError("macro")
+
+    assert fedkin("run", "fedavg", *QUICK, "--out", "here").code == 0
+    monkeypatch.setattr("fedkin.command.page.write_report", broken)
+    monkeypatch.setattr("fedkin.command.play.resume_folder", broken)
+    monkeypatch.setattr("fedkin.imports.place_of", lambda error: "")
+    outcome = fedkin(*command)
+    assert outcome.code == 1, "a mistake of ours"
+    assert "Something failed that should not" in outcome.err
+    forget_checksums(Path("here"))
+    outcome = fedkin(*command)
+    assert outcome.code == 2
+    assert "here/fedavg/seed-0' is not as fedkin writes a run" in outcome.err
+    assert "KeyError: 'macro'" in outcome.err

@@ -112,6 +112,15 @@ def test_an_odd_invocation_is_one_sentence(
     assert {path for path in Path().iterdir() if path.name != "__pycache__"} == before
 
 
+@pytest.mark.parametrize("command", [("federation", "serve"), ("report",), ("run", "fedavg", "--data"), ("check",)])
+def test_a_link_to_itself_is_one_sentence(fedkin: Any, command: tuple[str, ...]) -> None:
+    Path("loop.csv").symlink_to("loop.csv")
+    outcome = fedkin(*command, "./loop.csv")
+    assert outcome.code == 2
+    assert outcome.err.startswith("fedkin: ")
+    assert outcome.err.count("\n") == 1
+
+
 def test_a_folder_whose_name_looks_like_markup_is_a_folder(fedkin: Any) -> None:
     outcome = fedkin("run", "fedavg", *DATA, "--out", "[/x]")
     assert outcome.code == 0

@@ -13,6 +13,7 @@ from fedkin.collaborate import (
     HeuristicMessagePassing,
     Mean,
     MeanBefore,
+    MeanOfExperts,
     MessagePassing,
     Nothing,
     SimilarityThreshold,
@@ -24,7 +25,20 @@ from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.keep.relevance import Relevance
 from fedkin.parts import Method
 from fedkin.select import Active, Attention, Constant, Shapley, Steps, Uniform
-from fedkin.train import APFL, MAML, SGD, FedMix, Moreau, Pooled, Prox, Scaffold, TwoStreams
+from fedkin.train import (
+    APFL,
+    MAML,
+    SGD,
+    Calibrated,
+    Experts,
+    FedMix,
+    LabelShares,
+    Moreau,
+    Pooled,
+    Prox,
+    Scaffold,
+    TwoStreams,
+)
 
 TWENTY, ALL = Uniform(count=20), Uniform(fraction=1.0)
 PLAIN = SGD(eta=0.02, steps=20, epochs=None, batch=20, momentum=0.0, weight_decay=0.0, rate_decay=1.0, gamma=0.0)
@@ -38,6 +52,9 @@ PARTS: dict[str, tuple[Any, ...]] = {  # select, train, keep, collaborate, and w
     "local_matched": (TWENTY, PLAIN, Everyone(), Nothing()),
     "pooled": (ALL, Pooled(**PLAIN.values(), total=None), Everyone(), Mean("size", 1.0)),  # type: ignore[arg-type]
     "fedavg": (TWENTY, PLAIN, Everyone(), Mean("size", 1.0)),
+    "kin": (TWENTY, Experts(**WORK, folds=5, crossed=1, strength=10.0), Everyone(), MeanOfExperts(crossed=1)),
+    "fedavg_prior": (TWENTY, LabelShares(**WORK, added=10.0), Everyone(), Mean()),
+    "fedavg_calibrated": (TWENTY, Calibrated(**WORK, added=10.0), Everyone(), Mean()),
     "fedprox": (TWENTY, Prox(eta=0.02, **WORK, lam=0.01), Everyone(), Mean()),
     "fedmcsa": (TWENTY, PROX, Everyone(), LAYERS, "everyone"),
     "fedmcsa_official": (  # A-M12: what the authors' code does

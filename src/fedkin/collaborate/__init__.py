@@ -5,6 +5,7 @@ from fedkin.collaborate.control import Control
 from fedkin.collaborate.last_uploads import LastUploads
 from fedkin.collaborate.mean import Mean
 from fedkin.collaborate.mean_before import MeanBefore
+from fedkin.collaborate.mean_of_experts import MeanOfExperts
 from fedkin.collaborate.median import Median
 from fedkin.collaborate.message_passing import HeuristicMessagePassing, MessagePassing
 from fedkin.collaborate.nothing import Nothing
@@ -18,6 +19,7 @@ __all__ = [
     "LastUploads",
     "Mean",
     "MeanBefore",
+    "MeanOfExperts",
     "Median",
     "MessagePassing",
     "Nothing",

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from traceback import extract_tb
 
 import click
@@ -28,6 +29,7 @@ from fedkin.command.screen import plain_console, prepare_streams
 from fedkin.errors import LONGEST, BadInput, Unfinished, is_text, require, shown, visible
 from fedkin.imports import of_user
 from fedkin.runs import files
+from fedkin.runs.vouched import not_vouched
 
 DEBUG = "--debug"
 READ = 1000  # characters of a sentence
@@ -48,7 +50,7 @@ def main() -> None:
     except Exception as error:  # also what nobody thought of
         if DEBUG in sys.argv:
             traceback.print_exc()
-        code = complain(*told(error))
+        code = complain(*told(error, words))
     sys.exit(code or 0)
 
 
@@ -58,8 +60,8 @@ def check_words(words: list[str]) -> None:
         require(is_text(word), f"The word {shown(word)} has a character that is not text; leave it out.")
 
 
-def told(error: Exception) -> tuple[str, int]:
-    """Return the sentence for what ended a command, and the exit code."""
+def told(error: Exception, words: Sequence[str] = ()) -> tuple[str, int]:
+    """Return the sentence for what ended the command of these words, and the exit code."""
     if isinstance(error, click.exceptions.Abort):
         return "", 130
     if isinstance(error, click.ClickException):
@@ -70,6 +72,8 @@ def told(error: Exception) -> tuple[str, int]:
         return str(error), 1
     if isinstance(error, OSError) and error.errno is not None:
         return system_sentence(error, error.errno), 2
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # of pathlib, up to Python 3.12
+        return system_sentence(error, errno.ELOOP), 2
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "There is not enough memory for this; take fewer clients, a smaller model, or a smaller --chunk.", 2
     if (mine := of_user(error)) is not None:
@@ -77,12 +81,15 @@ def told(error: Exception) -> tuple[str, int]:
     frame = extract_tb(error.__traceback__)[-1]
     said = " ".join(str(error).split())[:LONGEST] or "no reason given"
     place = f"{frame.filename}, line {frame.lineno}"
+    if run := not_vouched(words):
+        why = f"{type(error).__name__}: {said}"
+        return f"{run} is not as fedkin writes a run, and no check sums say otherwise ({why}); add {DEBUG} to see.", 2
     return f"Something failed that should not: {type(error).__name__}: {said} ({place}); add {DEBUG} to see where.", 1
 
 
-def system_sentence(error: OSError, number: int) -> str:
+def system_sentence(error: OSError | RuntimeError, number: int) -> str:
     """Return the sentence for what the system refused to do."""
-    where = f" {shown(str(error.filename))}" if error.filename else ""
+    where = f" {shown(str(error.filename))}" if isinstance(error, OSError) and error.filename else ""
     if number in FULL:
         return f"Cannot write{where}: {os.strerror(number)}; free some space and go on with --resume."
     return f"The system refuses{where}: {os.strerror(number)}; choose another file or folder."

@@ -165,9 +165,8 @@ def plan_for(
     many as the folder's plan says, or one. With `cluster` the runs are played there, each on one core.
     """
     if isinstance(folder, Path):
-        busy = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         sentence = f"{folder} exists already; choose another --out, or add --resume to go on with it."
-        require(resume or not busy, sentence)
+        require(resume or not files.holds_something(folder), sentence)
     stored = read_plan(folder) if resume and isinstance(folder, Path) else None
     number = jobs or (stored.get("jobs", 1) if stored else 1)
     cluster = cluster or (stored.get("cluster") if stored and jobs is None else None)

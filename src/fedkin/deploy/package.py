@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import json
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ def export(run: Run, out: Path | str, client: str | None = None, module: nn.Modu
     about = described(run, name)
     prepared = preparation_for(run.preparation, name)
     with files.whole_folder(path) as folder:
-        torch.export.save(program, folder / "network.pt2")
+        written = BytesIO()  # torch itself ends the process where the disk is full
+        torch.export.save(program, written)
+        files.write(folder / "network.pt2", written.getvalue())
         files.write_tensors(folder / "model.safetensors", dict(values))
         if prepared is not None:
             files.write_json(folder / "preparation.json", prepared)

@@ -17,11 +17,13 @@ from torch import Tensor
 from fedkin.core import batches, rng, tree
 from fedkin.core.tree import Batch, Message
 from fedkin.data.federation import Federation
+from fedkin.engines.folds import Folds
 from fedkin.engines.fused import MASK
 from fedkin.engines.network import Network
 from fedkin.errors import require
 from fedkin.parts import Train
 
+MOST = 256  # held-out samples that a client looks at, at most
 BLOCK = 1000  # samples whose gradient is taken at once where it is of all samples
 
 
@@ -36,6 +38,7 @@ class Pass:
     count: np.ndarray  # (K, m) how many of these rows are real
     full: list[int]  # (K,) how many of the first clients have only real rows in this batch
     round: int
+    places: Tensor  # (K, m, width) where these rows stand among the training samples of all clients
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,16 @@ class Batching:
         numbers = federation.numbers
         self.numbers = np.arange(federation.n) if numbers is None else numbers.numpy()
         self.train_rows = federation.train.rows.to(self.device)
+        self.folds: dict[int, Folds] = {}
+
+    def folded(self, part: Train) -> Folds:
+        """Return the folds of all clients' samples for a part; one fold where it has none."""
+        number = max(1, part.folds)
+        if number not in self.folds:
+            y = self.y[self.train_rows].cpu().numpy()
+            streams = rng.keys(self.seed, "folds", 0, self.numbers)
+            self.folds[number] = Folds.made(y, self.starts, streams, number, self.federation.classes)
+        return self.folds[number]
 
     def together(self, ids: Tensor) -> Batching:
         """Return the batching of one client that holds the samples of all these clients."""
@@ -148,6 +161,7 @@ class Batching:
             plan.count.T,
             np.where(short.any(1), short.argmax(1), short.shape[1]).tolist(),
             round,
+            places,
         )
 
     def streams(self, part: Train, purpose: str, round: int, who: np.ndarray) -> list[np.ndarray]:
@@ -160,6 +174,9 @@ class Batching:
     def batch(self, work: Pass, number: int, live: slice, network: Network, part: Train) -> Batch:
         """Return batch `number` of the clients in `live`, stacked, with what `part` picks and the dropout masks."""
         result = self.samples(work, number, live)
+        if part.folds or part.counts:
+            result |= self.known(part, work.ids[live], work.places[number, live])
+        result = part.adjusted(result)
         if part.picks is not None:
             assert self.pool is not None
             at = self.picks(work, number, live, part.picks_own).to(self.device)
@@ -191,6 +208,22 @@ class Batching:
         if self.class_weights is not None:
             result["weight"] *= self.class_weights[work.ids[live].to(self.device)].gather(1, result["y"])
         return result
+
+    def known(self, part: Train, ids: Tensor, places: Tensor) -> Batch:
+        """Return what a part asks to know of these clients' samples: their folds, and how many each class has."""
+        folds = self.folded(part)
+        found = {"fold": folds.of[places].to(self.device, self.dtype)} if part.folds else {}
+        return found | ({"counts": folds.counts[ids].to(self.device, self.dtype)} if part.counts else {})
+
+    def held(self, part: Train, ids: Tensor) -> Batch:
+        """Return samples of the folds that a part holds out, stacked: at most `MOST` of each client."""
+        folds = self.folded(part)
+        mine = [folds.held(part.held, *self.starts[i : i + 2])[:MOST] for i in ids.tolist()]
+        places = torch.nn.utils.rnn.pad_sequence([torch.from_numpy(some) for some in mine], batch_first=True)
+        rows = picked(self.train_rows, places.to(self.device))
+        weight = torch.arange(places.shape[1]) < torch.tensor([len(some) for some in mine])[:, None]
+        found = {"x": picked(self.x, rows), "y": picked(self.y, rows), "weight": weight.to(self.device, self.dtype)}
+        return found | self.known(part, ids, places)
 
     def blocks(self, client: int) -> Iterator[Batch]:
         """Yield all training samples of a client, in blocks, each with its weight in the client's loss."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from fedkin.core.losses import NOTHING
 from fedkin.core.tree import Batch, Model
 from fedkin.engines.convolution import WAYS, Product, Way
 from fedkin.engines.layers import KeyedDropout, Layers
@@ -195,6 +196,8 @@ def logits_gradient(logits: Tensor, batch: Batch, narrow: bool) -> Tensor:
 
     Where samples have weights it is that of their weighted mean. With `narrow` the outputs are (m, classes, B).
     """
+    if "offset" in batch:
+        logits = logits + (batch["offset"][..., None] if narrow else batch["offset"][:, None])
     classes, y = (1, batch["y"][:, None]) if narrow else (2, batch["y"][..., None])
     if y.is_floating_point():
         d = 2 * (logits - y)
@@ -203,5 +206,5 @@ def logits_gradient(logits: Tensor, batch: Batch, narrow: bool) -> Tensor:
         d.scatter_add_(classes, y, d.new_full((), -1.0).expand(y.shape))
     if "weight" not in batch:
         return d
-    weight = batch["weight"] / batch["weight"].sum(1, keepdim=True)
+    weight = batch["weight"] / batch["weight"].sum(1, keepdim=True).clamp(min=NOTHING)
     return d.mul_(weight[:, None] if narrow else weight[..., None])

@@ -142,7 +142,7 @@ class Network:
 
     def loss(self, model: Model, batch: Batch) -> Tensor:
         """The mean loss (`core.losses`) of one client's batch, over its real samples."""
-        return losses.mean(losses.each(self.logits(model, batch), batch["y"]), batch)
+        return losses.mean(losses.each(losses.shifted(self.logits(model, batch), batch), batch["y"]), batch)
 
     def grad(self, model: Model, batch: Batch) -> Model:
         """The gradient of the loss of one client's batch."""
@@ -166,7 +166,8 @@ class StackedObjective:
 
     def loss(self, stacked: Model, batch: Batch) -> Tensor:
         """The loss of each client."""  # (m,)
-        return losses.mean(losses.each(self.network.stacked_logits(stacked, batch), batch["y"]), batch)
+        logits = losses.shifted(self.network.stacked_logits(stacked, batch), batch)
+        return losses.mean(losses.each(logits, batch["y"]), batch)
 
     def grad(self, stacked: Model, batch: Batch) -> Model:
         """The gradient of each client's loss, stacked."""
@@ -177,7 +178,7 @@ class StackedObjective:
             if "weight" in batch or batch["y"].is_floating_point():
                 total = self.loss(leaves, batch).sum()
             else:
-                logits = self.network.stacked_logits(leaves, batch)
+                logits = losses.shifted(self.network.stacked_logits(leaves, batch), batch)
                 total = F.cross_entropy(logits.flatten(0, 1), batch["y"].flatten(), reduction="sum")
                 total = total / batch["y"].shape[1]
             found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)  # unused parameter: zero

@@ -48,6 +48,9 @@ class Plain(Simulation):
             some = [self.batching.batch(work, number, slice(i, i + 1), self.network, part) for number in numbers]
             carry = part.step(carry, tuple(tree.row(batch, 0) for batch in some), self.network, rate)
             tick((i + (step + 1) / steps) / len(work.ids))
+        if part.reflects:
+            held = self.batching.held(part, work.ids[i : i + 1])
+            carry = part.reflect(carry, sent, own, tree.row(held, 0), self.network)
         size = float(self.batching.sizes[int(work.ids[i])])
         did = Work(*(torch.tensor(value, dtype=self.dtype) for value in (size, float(steps), rate)))
         return part.end(carry, sent, own, did)

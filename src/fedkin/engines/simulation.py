@@ -207,7 +207,9 @@ class Simulation:
         found = []
         for chosen in self.batching.chunks(part, ids, self.chunk):
             got = mask_of(chosen, sent.ids)
-            batch = self.batching.samples(self.batching.planned(part, round, chosen), 0, slice(None))
+            work = self.batching.planned(part, round, chosen)
+            batch = self.batching.samples(work, 0, slice(None))
+            batch |= self.batching.known(part, chosen, work.places[0])
             mine = self.slots.read(chosen)
             found.append((chosen, self.chunk_personal(part, self.message(sent, chosen[got]), got, mine, batch)))
             self.tell("making personal models", sum(len(some) for some, _ in found), len(ids))

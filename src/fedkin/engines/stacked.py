@@ -82,6 +82,13 @@ class Stacked(Simulation):
                 taken += live
                 tick(taken / total)
         carry = {name: tree.joined([message[name] for message in (carry, *reversed(done))]) for name in carry}
+        if part.reflects:
+            held = self.batching.held(part, work.ids)
+
+            def reflect(sent: Message | None, carry: Message, mine: Message, batch: Batch) -> Message:
+                return part.reflect(carry, sent, mine, batch, self.network)
+
+            carry = grouped(reflect, sent, got, carry, mine, held)
         sizes = torch.from_numpy(self.batching.sizes[work.ids.numpy()])
         did = (sizes, torch.from_numpy(steps), torch.full((len(sizes),), rate, dtype=torch.float64))
         numbers = tuple(value.to(self.device, self.dtype) for value in did)
@@ -130,7 +137,7 @@ class Stacked(Simulation):
             own = descent.model
             into, keep, scale = model, 1.0 - rate * terms.get(own, 0.0), -rate
         if descent.gradient:
-            self.stacked_objective.add_grad(into, keep, scale, model, batch)
+            self.stacked_objective.add_grad(into, keep, scale, model, descent.counted(batch))
         else:
             torch._foreach_mul_(list(into.values()), keep)
         for name, factor in terms.items():

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from fedkin import models
@@ -146,6 +147,26 @@ def write(
         raise unknown("model", model, models.MODELS)
     require(not path.exists(), f"{path} is there already; choose a folder that is not, so that no key is lost.")
     folder = Folder(path.resolve())
+    try:
+        fill(folder, names, method, rounds, model, address, target, data, settings)
+    except BaseException:  # half a federation is of no use, and would be in the way of the next try
+        rmtree(folder.path, ignore_errors=True)
+        raise
+    return folder
+
+
+def fill(
+    folder: Folder,
+    names: Sequence[str],
+    method: str,
+    rounds: int,
+    model: str,
+    address: Address,
+    target: str,
+    data: str,
+    settings: str,
+) -> None:
+    """Write everything that lies in the folder of a federation."""
     for place in (folder.app, folder.server / "keys", folder.state, folder.runs, *map(folder.site, names)):
         place.mkdir(parents=True)
     for private in (folder.server, folder.state, *map(folder.site, names)):
@@ -164,7 +185,6 @@ def write(
     said = {"count": len(names), "names": ", ".join(names), "method": method, "rounds": rounds, "address": address}
     (folder.path / "README.md").write_text(template("README.md").format(**said))
     (folder.path / ".gitignore").write_text("".join(f"{one}\n" for one in SECRETS))
-    return folder
 
 
 def write_site(folder: Folder, name: str, address: Address, target: str, data: str) -> None:

@@ -12,6 +12,7 @@ from fedkin.methods.fedavg import fedavg
 from fedkin.methods.fedmcsa import fedavg_mcsa, fedmcsa, fedmcsa_official, fedmcsa_without_mcsa, pfedme_mcsa
 from fedkin.methods.fedmix import fedmix
 from fedkin.methods.fedprox import fedprox
+from fedkin.methods.kin import fedavg_calibrated, fedavg_prior, kin
 from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedme import pfedme
@@ -30,6 +31,9 @@ METHODS: dict[str, Callable[..., Method]] = {
         pooled,
         fedavg,
         fedprox,
+        kin,
+        fedavg_prior,
+        fedavg_calibrated,
         fedmcsa,
         fedmcsa_official,
         fedmcsa_without_mcsa,

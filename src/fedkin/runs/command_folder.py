@@ -96,8 +96,8 @@ class CommandFolder:
 
     def write_plan(self, plan: dict[str, Any]) -> None:
         files.make_folder(self.path)
+        files.write_json(self.path / "plan.json", manifest.sealed(plan))  # first: without it nothing could go on
         write_format(self.path)
-        files.write_json(self.path / "plan.json", manifest.sealed(plan))
 
     def summary(self) -> dict[str, Any]:
         """Return the summary of all runs; empty before it is written."""

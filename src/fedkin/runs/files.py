@@ -91,6 +91,11 @@ def make_folder(path: Path) -> None:
         raise BadInput(f"Nothing can be written to {path}; choose another --out.")
 
 
+def holds_something(path: Path) -> bool:
+    """Whether something lies here already. The lock of a command that could not begin, for lack of room, is nothing."""
+    return path.exists() and (not path.is_dir() or any(one.name != LOCK for one in path.iterdir()))
+
+
 def in_use(folder: Path) -> bool:
     """Whether a command is at work in this folder. It looks only, and writes nothing."""
     try:
@@ -117,7 +122,9 @@ def new_file(path: Path) -> BufferedRandom:
 
 @contextmanager
 def whole_file(path: Path, settled: bool = True) -> Iterator[BufferedRandom]:
-    """Let the block write a file that appears at `path` only when it is whole; `settled`: it survives a power cut."""
+    """Let the block write a file that appears at `path` only when it is whole; `settled`: it survives a power cut. A
+    folder, a pipe or a device is not replaced."""
+    require(path.is_file() or not path.exists(), f"{path} is no file, so it is not replaced; choose another name.")
     beside = path.with_name(f".{path.name}.part")
     try:
         with new_file(beside) as file:
@@ -158,9 +165,17 @@ def write_json(path: Path, value: object) -> None:
 
 def text_of(path: Path) -> str:
     """Return the text of a file; raises `Damaged` where it is no file, or takes more memory than is free."""
-    if path.exists() and (not path.is_file() or path.stat().st_size > free()):
-        raise Damaged(f"{path} is damaged: it is no file, or larger than the memory that is free")
+    if plain(path).exists() and path.stat().st_size > free():
+        raise Damaged(f"{path} is damaged: it is larger than the memory that is free")
     return path.read_text()
+
+
+def plain(path: Path) -> Path:
+    """Return the path of a file, which may be missing. A pipe or a device in its place would keep a reader waiting for
+    ever, and is refused."""
+    if not path.is_file() and path.exists():
+        raise Damaged(f"{path} is damaged: it is no file")
+    return path
 
 
 def read_json(path: Path) -> Any:
@@ -182,7 +197,7 @@ def read_tensors(path: Path, expected: str | None = None) -> dict[str, Tensor]:
     try:
         if expected is not None and checksum(path) != expected:
             raise Damaged(f"{path} is not what was written (its check sum differs)")
-        result: dict[str, Tensor] = load_file(path)
+        result: dict[str, Tensor] = load_file(plain(path))
     except Damaged:
         raise
     except Exception as error:  # safetensors raises its own type, which it does not export
@@ -193,7 +208,7 @@ def read_tensors(path: Path, expected: str | None = None) -> dict[str, Tensor]:
 def read_row(path: Path, prefix: str, row: int) -> dict[str, Tensor]:
     """Return one row of the tensors whose names begin with a prefix, by their names without it."""
     try:
-        with safe_open(path, "pt") as file:
+        with safe_open(plain(path), "pt") as file:
             names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - it is no dictionary
             return {name.removeprefix(prefix): file.get_slice(name)[row : row + 1][0] for name in names}
     except Exception as error:  # safetensors raises its own type, which it does not export
@@ -201,14 +216,14 @@ def read_row(path: Path, prefix: str, row: int) -> dict[str, Tensor]:
 
 
 def checksum(path: Path) -> str:
-    with open(path, "rb") as file:
+    with open(plain(path), "rb") as file:
         return checksum_of(file)
 
 
 def digest_of(path: Path, length: int) -> blake2b:
     """Return the digest of the first bytes of a file, to which more may be added."""
     digest = blake2b(digest_size=16)
-    with open(path, "rb") as file:
+    with open(plain(path), "rb") as file:
         while length and (block := file.read(min(length, 2**22))):
             digest.update(block)
             length -= len(block)

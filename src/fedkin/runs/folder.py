@@ -45,6 +45,7 @@ from fedkin.runs.format import FORMAT, SEGMENTED, check_format, write_format
 from fedkin.runs.names import numbered, round_name, round_of, tracked_file, values_file
 
 NEEDED = ("experiment.json", "format.json")  # a run cannot go on without them
+SEALED = ("experiment.json", "clients.json")  # each has its check sum in it
 PICTURES = ("kin", "marks")  # folders of tensors by round
 MODELS, PREDICTIONS = "models.safetensors", "predictions.safetensors"
 ROUNDS, SELECTED, KEPT = "rounds.jsonl", "selected.bin", "kept.bin"  # files that grow with every round
@@ -86,7 +87,8 @@ class RunFolder:
 
     def whole(self, name: str) -> Path:
         """Return the path of a file. Of a run that is done it is what was written then; raises `Damaged` where not."""
-        return manifest.checked(self.path / name, self.path) if self.summarised else self.path / name
+        path = files.plain(self.path / name)
+        return manifest.checked(path, self.path) if self.summarised else path
 
     def experiment(self) -> dict[str, Any]:
         return schema.read(schema.ExperimentSaid, self.whole("experiment.json"))

@@ -1,7 +1,9 @@
 """train: what does a client do with what it receives?"""
 
 from fedkin.train.apfl import APFL
+from fedkin.train.experts import Experts
 from fedkin.train.fedmix import FedMix
+from fedkin.train.label_shares import Calibrated, LabelShares
 from fedkin.train.maml import MAML
 from fedkin.train.moreau import Moreau
 from fedkin.train.pooled import Pooled
@@ -10,4 +12,17 @@ from fedkin.train.scaffold import Scaffold
 from fedkin.train.sgd import SGD
 from fedkin.train.two_streams import TwoStreams
 
-__all__ = ["APFL", "MAML", "SGD", "FedMix", "Moreau", "Pooled", "Prox", "Scaffold", "TwoStreams"]
+__all__ = [
+    "APFL",
+    "MAML",
+    "SGD",
+    "Calibrated",
+    "Experts",
+    "FedMix",
+    "LabelShares",
+    "Moreau",
+    "Pooled",
+    "Prox",
+    "Scaffold",
+    "TwoStreams",
+]

@@ -80,8 +80,8 @@ class Plan:
         }
 
     def write(self) -> None:
+        files.write_json(self.folder / PLAN, self.described())  # first: without it nothing could go on
         write_format(self.folder)
-        files.write_json(self.folder / PLAN, self.described())
 
     def study(self, name: str) -> Path:
         """Return the folder of a method's trials."""
@@ -113,8 +113,8 @@ def plan_for(
     `folder` may be a function that makes a new one; it is called only when nothing is wrong.
     """
     if isinstance(folder, Path):
-        busy = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-        require(resume or not busy, f"{folder} exists already; choose another --out, or add --resume to go on with it.")
+        sentence = f"{folder} exists already; choose another --out, or add --resume to go on with it."
+        require(resume or not files.holds_something(folder), sentence)
     names = [experiment.method.name for experiment in experiments]
     require(len(set(names)) == len(names), f"Two methods have the same name: {', '.join(names)}.")
     check_used([known_method(experiment) for experiment in experiments], asked)

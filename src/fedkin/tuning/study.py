@@ -7,6 +7,8 @@ This file is the only one that imports Optuna.
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -24,6 +26,7 @@ from sqlalchemy.engine import URL
 from fedkin.errors import BadInput
 from fedkin.metrics import METRICS
 from fedkin.parts import Method
+from fedkin.runs.files import Damaged
 from fedkin.runs.settings import parsed, with_settings
 from fedkin.runs.validation import Aim
 from fedkin.tuning.budget import Budget, Settings, Tried
@@ -32,6 +35,7 @@ from fedkin.tuning.space import Axis, Choices, Range, Space
 STARTUP = 5  # trials that are drawn at random, and none of which is given up
 WARM_UP = 4  # no trial is given up in the first quarter of its rounds
 REPORTS = 20  # rounds of a trial that are noted
+ROOM = 2**18  # bytes that SQLite takes for itself before it stores anything
 REFUSED = 20  # settings that the method refuses are drawn again, up to so many times the number of trials
 WORDS = {"COMPLETE": "done", "PRUNED": "given up", "FAIL": "failed", "RUNNING": "begun", "WAITING": "waiting"}
 
@@ -193,6 +197,12 @@ def reported(trial: Trial) -> set[int]:
 def opened(path: Path, method: Method, space: Space, aim: Aim, budget: Budget, rounds: int) -> Iterator[Study]:
     """Open the study in a file, or begin it; its first trial is the method as it is, where the space has it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with told(path):
+        yield from opened_study(path, method, space, aim, budget, rounds)
+
+
+def opened_study(path: Path, method: Method, space: Space, aim: Aim, budget: Budget, rounds: int) -> Iterator[Study]:
+    """Yield the study, and close its file afterwards."""
     storage = stored_at(path)
     warm_up = max(1, rounds // WARM_UP)
     pruner = optuna.pruners.MedianPruner(STARTUP, warm_up) if budget.prune else optuna.pruners.NopPruner()
@@ -212,6 +222,23 @@ def opened(path: Path, method: Method, space: Space, aim: Aim, budget: Budget, r
     finally:
         storage.remove_session()
         storage.engine.dispose()
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Say what is wrong with the file of a study, where that is what ends the block: no room on the disk, or damage."""
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, sqlite3.Error):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        disk = os.statvfs(path.parent)
+        if "is full" in str(cause) or disk.f_bavail * disk.f_frsize < ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        raise Damaged(f"{path} is damaged: {cause}; remove it to have its trials played anew") from error
 
 
 def stored_at(path: Path) -> optuna.storages.RDBStorage:

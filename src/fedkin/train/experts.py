@@ -1,0 +1,161 @@
+"""kin's client: it trains several experts, and learns from samples that it held out how far to trust each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedkin.contract import Needs
+from fedkin.core.tree import Batch, Message, Model
+from fedkin.errors import require
+from fedkin.fields import Count, NonNegative, Positive
+from fedkin.messages import Objective, Work
+from fedkin.train.label_shares import log_shares
+from fedkin.train.sgd import SGD
+from fedkin.training import Descent
+
+NETWORKS = (
+    "alone",
+    "tuned",
+    "common",
+)  # the experts that are networks; the others are the common one with label shares
+LEAST = 1e-6  # the probability that an expert gives any class, at least: one bold mistake is to be no verdict
+TURNS = 50  # of expectation and maximisation
+
+
+@dataclass(frozen=True)
+class Experts(SGD):
+    """p_i(y | x) = sum_e pi_ie p_ie(y | x), with the experts e of client i:
+
+    alone   a private model that never sees the others,
+    tuned   the common model after the client's last local pass,
+    common  the common model as it is,
+    shares  softmax(log p_common + log (n_iy + a / C)), once for each a in `added`.
+
+    pi_i maximises  sum_j log sum_e pi_e q_je + strength sum_e m_e log pi_e,  found by expectation and maximisation.
+    q_je is the probability that expert e, trained without sample j, gives the right label of j, and m are the average
+    weights of the clients (`MeanOfExperts`). For this every expert that is trained has a shadow for each of the first
+    `crossed` of `folds` folds of the client's samples, which learns from all samples but these. No test sample is ever
+    used.
+    """
+
+    folds: Count = 5  # into how many folds a client's samples are divided
+    crossed: Count = 1  # how many of the folds are held out from shadows, each from its own; all folds: cross-fitting
+    strength: NonNegative = 10.0  # how many held-out samples the average weights of the clients are worth
+    added: tuple[Positive, ...] = (1.0, 10.0, 50.0)  # samples, spread over all classes, that are added to label shares
+    counts = True
+
+    def check(self) -> None:
+        super().check()
+        require(self.folds > 1, "train.folds must be at least 2: shadows learn from what is not held out.")
+        fit = self.crossed <= self.folds
+        require(fit, f"train.crossed is {self.crossed}, but there are only {self.folds} folds; set it to at most that.")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(common_model=True, classes=True, models=(*self.shadows, "mix"))
+
+    @property
+    def held(self) -> int:
+        return self.crossed
+
+    @property
+    def shadows(self) -> tuple[str, ...]:
+        """The names of the shadows of the common model."""
+        return tuple(f"without {fold + 1}" for fold in range(self.crossed))
+
+    @property
+    def number(self) -> int:
+        """How many experts there are."""
+        return len(NETWORKS) + len(self.added)
+
+    def slots(self, model: Model, own: bool) -> Message:
+        like = next(iter(model.values()))
+        mix = {"weights": like.new_full((self.number,), 1 / self.number), "trained": like.new_zeros(())}
+        return {"alone": model, "tuned": model, "mix": mix} | {f"alone {name}": model for name in self.shadows}
+
+    def descents(self) -> tuple[Descent, ...]:
+        def twice(name: str, alone: str, without: int | None) -> list[Descent]:
+            settings = {"momentum": self.momentum, "decay": self.weight_decay, "without": without}
+            return [Descent(name, **settings), Descent(alone, **settings)]  # type: ignore[arg-type]
+
+        found = twice("model", "alone", None)
+        for fold, name in enumerate(self.shadows):
+            found += twice(name, f"alone {name}", fold)
+        return tuple(found)
+
+    def begin(self, sent: Message | None, mine: Message) -> Message:
+        assert sent is not None
+        private = {name: mine[name] for name in ("alone", *(f"alone {name}" for name in self.shadows))}
+        mix = {"weights": mine["mix"]["weights"]}
+        return self.rested(
+            {"model": sent["model"], **private, **{name: sent[name] for name in self.shadows}, "mix": mix}
+        )
+
+    def reflect(self, carry: Message, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Message:
+        assert sent is not None
+        right = batch["y"].new_zeros(()).to(carry["mix"]["weights"].dtype)
+        for fold, name in enumerate(self.shadows):
+            counts = batch["counts"].sum(0) - batch["counts"][fold]  # (classes,) of what the shadows learnt from
+            networks = (carry[f"alone {name}"], carry[name], sent[name])
+            logits = self.logits(networks, log_shares(counts, self.added), batch, f.logits)  # (E, h, classes)
+            mine_here = (batch["fold"] == fold).to(logits.dtype)
+            right = (
+                right + mine_here * logits.softmax(-1).gather(2, batch["y"].expand(self.number, -1)[..., None])[..., 0]
+            )
+        prior = sent["mix"]["weights"] if "mix" in sent else torch.full_like(carry["mix"]["weights"], 1 / self.number)
+        weights = expected(right.T.clamp(min=LEAST), batch["weight"], prior, self.strength)
+        return carry | {"mix": {"weights": weights}}
+
+    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
+        weights = carry["mix"]["weights"]
+        private = {name: carry[name] for name in mine if name in carry} | {"tuned": carry["model"]}
+        private["mix"] = {"weights": weights, "trained": torch.ones_like(mine["mix"]["trained"])}
+        upload = {name: carry[name] for name in ("model", *self.shadows)}
+        return private, upload | {"mix": {"weights": weights}}
+
+    def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
+        """All experts and their weights, as one model. A client that never trained has the clients' average weights,
+        and the common model in the place of its own ones."""
+        assert sent is not None
+        trained = mine["mix"]["trained"] > 0
+        average = sent["mix"]["weights"] if "mix" in sent else mine["mix"]["weights"]
+        found = {"weights": torch.where(trained, mine["mix"]["weights"], average)}
+        found["log shares"] = log_shares(batch["counts"].sum(0), self.added)
+        for name, value in sent["model"].items():
+            found[f"common/{name}"] = value
+            for own in ("alone", "tuned"):
+                found[f"{own}/{name}"] = torch.where(trained, mine[own][name], value)
+        return found
+
+    def predicted(self, personal: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
+        """log p_i(y | x) for all classes y."""
+        networks = [
+            {name.removeprefix(f"{expert}/"): x for name, x in personal.items() if name.startswith(f"{expert}/")}
+            for expert in NETWORKS
+        ]
+        each = self.logits(networks, personal["log shares"], batch, logits).log_softmax(-1)  # (E, B, classes)
+        return (each + personal["weights"].log()[:, None, None]).logsumexp(0)
+
+    def logits(
+        self, networks: list[Model] | tuple[Model, ...], shares: Tensor, batch: Batch, f: Callable[..., Tensor]
+    ) -> Tensor:
+        """The logits of all experts, given those that are networks and the logarithms of the label shares."""
+        found = [f(model, batch) for model in networks]
+        return torch.stack([*found, *(found[-1] + share for share in shares)])  # (E, B, classes)
+
+
+def expected(right: Tensor, weight: Tensor, prior: Tensor, strength: float) -> Tensor:
+    """The weights of experts by expectation and maximisation, with a Dirichlet prior whose mean is `prior`.
+
+    right: (h, E) the probability that each expert gives the right label. weight: (h,) how far each sample counts.
+    """
+    found, total = prior, weight.sum() + strength
+    for _ in range(TURNS):
+        share = found * right  # (h, E)
+        share = share / share.sum(1, keepdim=True).clamp(min=1e-30)
+        found = ((weight[:, None] * share).sum(0) + strength * prior) / total.clamp(min=1e-12)
+    return found

@@ -1,0 +1,202 @@
+"""kin against its box in docs/papers/kin.md: experts, shadows and weights by scalars and loops, in float64."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+import hand_network as net
+import pytest
+import torch
+from hand_network import CLASSES, ROUNDS, SEED, Model, Sample
+from transcribed import Hand, farthest
+
+from fedkin import evaluate
+from fedkin.collaborate import Mean, MeanOfExperts
+from fedkin.engines import Plain, Stacked
+from fedkin.keep import Everyone
+from fedkin.parts import Method
+from fedkin.round import begin, play
+from fedkin.select import Uniform
+from fedkin.train import Calibrated, Experts, LabelShares
+
+TRAIN, TEST = (2, 3, 7, 11, 25), (3, 1, 5, 9, 4)
+SMALL = {"eta": 0.3, "steps": 3, "batch": 4}
+
+
+def composed(crossed: int, **changed: Any) -> Method:
+    train = Experts(**SMALL | changed, crossed=crossed)
+    return Method("tried", Uniform(count=3), train, Everyone(), MeanOfExperts(crossed=crossed))
+
+
+def rows(hand: Hand, client: int) -> list[int]:
+    index = hand.federation.train
+    return index.rows[int(index.start[client]) : int(index.start[client + 1])].tolist()
+
+
+def fold_of(hand: Hand, client: int) -> dict[int, int]:
+    """Which fold each of a client's samples is of, by its row: a random choice, taken from fedkin."""
+    start = int(hand.federation.train.start[client])
+    folds = hand.engine.batching.folded(hand.method.train).of[start:].tolist()
+    return dict(zip(rows(hand, client), folds, strict=False))
+
+
+def planned(hand: Hand, t: int, client: int) -> list[list[int]]:
+    plan = hand.engine.batching.planned(hand.method.train, t, torch.tensor([client]))
+    pairs = zip(plan.rows[:, 0].tolist(), plan.count[:, 0].tolist(), strict=True)
+    return [some[:count] for some, count in pairs]
+
+
+def sample(hand: Hand, row: int) -> Sample:
+    return hand.x[row], hand.y[row]
+
+
+def stepped(w: Model, eta: float, samples: list[Sample]) -> Model:
+    return net.combined((1.0, w), (-eta, net.gradient(w, samples))) if samples else w
+
+
+def shares(hand: Hand, learnt: list[int], added: float) -> list[float]:
+    counts = [added / CLASSES] * CLASSES
+    for row in learnt:
+        counts[hand.y[row]] += 1
+    return [log(count / sum(counts)) for count in counts]
+
+
+def experts(hand: Hand, alone: Model, tuned: Model, common: Model, learnt: list[int], x: list[float]) -> Any:
+    """The probabilities of all classes by each expert."""
+    part: Any = hand.method.train
+    found = [net.probabilities(net.logits(w, x)[0]) for w in (alone, tuned, common)]
+    for added in part.added:
+        of, z = shares(hand, learnt, added), net.logits(common, x)[0]
+        found.append(net.probabilities([z[c] + of[c] for c in range(CLASSES)]))
+    return found
+
+
+def weighed(right: list[list[float]], prior: list[float], strength: float) -> list[float]:
+    """Expectation and maximisation, fifty times."""
+    found = list(prior)
+    for _ in range(50):
+        taken = [strength * m for m in prior]
+        for q in right:
+            total = sum(found[e] * q[e] for e in range(len(prior)))
+            for e in range(len(prior)):
+                taken[e] += found[e] * q[e] / total
+        found = [value / (len(right) + strength) for value in taken]
+    return found
+
+
+def card(hand: Hand) -> Any:
+    part: Any = hand.method.train
+    number, crossed = 3 + len(part.added), part.crossed
+    server, shadows, mean = hand.first, [hand.first] * crossed, None
+    alone, tuned = [hand.first] * hand.n, [hand.first] * hand.n
+    alone_without = [[hand.first] * hand.n for _ in range(crossed)]
+    weights = [[1 / number] * number for _ in range(hand.n)]
+    ever: set[int] = set()
+    for t in range(1, ROUNDS + 1):
+        ids, up = hand.selected(t), {}
+        for i in ids:
+            w, without, fold = server, list(shadows), fold_of(hand, i)
+            for some in planned(hand, t, i):
+                w = stepped(w, part.eta, [sample(hand, row) for row in some])
+                alone[i] = stepped(alone[i], part.eta, [sample(hand, row) for row in some])
+                for f in range(crossed):
+                    others = [sample(hand, row) for row in some if fold[row] != f]
+                    without[f] = stepped(without[f], part.eta, others)
+                    alone_without[f][i] = stepped(alone_without[f][i], part.eta, others)
+            right = []
+            for row in rows(hand, i):
+                f = fold[row]
+                if f < crossed:
+                    learnt = [other for other in rows(hand, i) if fold[other] != f]
+                    p = experts(hand, alone_without[f][i], without[f], shadows[f], learnt, hand.x[row])
+                    right.append([max(1e-6, of[hand.y[row]]) for of in p])
+            weights[i] = weighed(right, mean or [1 / number] * number, part.strength)
+            tuned[i], up[i] = w, (w, without)
+        ever |= set(ids)
+        sizes = [hand.sizes[i] for i in ids]
+        server = net.average([up[i][0] for i in ids], sizes)
+        shadows = [net.average([up[i][1][f] for i in ids], sizes) for f in range(crossed)]
+        mean = [sum(weights[i][e] for i in ids) / len(ids) for e in range(number)]
+
+        def judged(
+            i: int, x: list[float], ever: Any = ever, common: Model = server, average: Any = mean
+        ) -> list[float]:
+            own = (alone[i], tuned[i]) if i in ever else (common, common)
+            pi = weights[i] if i in ever else average
+            p = experts(hand, *own, common, rows(hand, i), x)
+            return [log(sum(pi[e] * p[e][c] for e in range(number))) for c in range(CLASSES)]
+
+        says = [[judged(i, x) for x, _ in hand.test(i)] for i in range(hand.n)]
+        yield server, shadows, mean, alone, tuned, weights, says
+
+
+def close(found: torch.Tensor, wanted: Any) -> None:
+    torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("engine", [Plain, Stacked])
+@pytest.mark.parametrize(
+    "method",
+    [composed(1), composed(5, strength=3.0), composed(2, folds=3, added=(2.0,)), composed(1, steps=None, epochs=2)],
+)
+def test_rounds(federation: Any, engine: Any, method: Method) -> None:
+    hand = Hand(federation, method)
+    options = {} if engine is Plain else {"chunk": 2}
+    played = engine(federation, net.network(), method.train, SEED, dtype=torch.float64, **options)
+    state, everyone = begin(method, hand.task), torch.arange(federation.n)
+    for server, shadows, mean, alone, tuned, weights, says in card(hand):
+        state, _ = play(method, hand.task, played, state)
+        slots = played.slots.read(everyone)
+        assert farthest(slots["alone"], alone) < net.CLOSE
+        assert farthest(slots["tuned"], tuned) < net.CLOSE
+        close(slots["mix"]["weights"], weights)
+        close(state.collaborate["mix"]["weights"], mean)
+        wanted = {"model": server} | {f"without {f + 1}": shadow for f, shadow in enumerate(shadows)}
+        for name, value in wanted.items():
+            assert farthest({key: x[None] for key, x in state.collaborate[name].items()}, [value]) < net.CLOSE
+        models = evaluate.personal_models(method, hand.task, played, state, everyone)
+        found = played.outputs(models, everyone, "test", method.train)
+        torch.testing.assert_close(found, torch.tensor([z for each in says for z in each]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", [Plain, Stacked])
+@pytest.mark.parametrize("kind", [LabelShares, Calibrated])
+def test_label_shares(federation: Any, engine: Any, kind: Any) -> None:
+    method = Method("tried", Uniform(count=3), kind(**SMALL, added=2.0), Everyone(), Mean())
+    hand = Hand(federation, method)
+    played = engine(federation, net.network(), method.train, SEED, dtype=torch.float64)
+    state, everyone, server = begin(method, hand.task), torch.arange(federation.n), hand.first
+    for t in range(1, ROUNDS + 1):
+        state, _ = play(method, hand.task, played, state)
+        up = {}
+        for i in hand.selected(t):
+            w, of = server, shares(hand, rows(hand, i), 2.0)
+            for some in planned(hand, t, i):
+                g = net.blank()
+                for x, y in (sample(hand, row) for row in some):
+                    z, h = net.logits(w, x)
+                    moved = [z[c] + of[c] for c in range(CLASSES)] if kind is Calibrated else z
+                    net.backward(g, w, x, h, net.slope(moved, y, len(some)))
+                w = net.combined((1.0, w), (-0.3, g))
+            up[i] = w
+        server = net.average(list(up.values()), [hand.sizes[i] for i in up])
+        assert farthest({key: x[None] for key, x in state.collaborate["model"].items()}, [server]) < net.CLOSE
+    models = evaluate.personal_models(method, hand.task, played, state, everyone)
+    found = played.outputs(models, everyone, "test", method.train)
+    wanted = []
+    for i in range(hand.n):
+        of = shares(hand, rows(hand, i), 2.0)
+        wanted += [[z + s for z, s in zip(net.logits(server, x)[0], of, strict=True)] for x, _ in hand.test(i)]
+    torch.testing.assert_close(found, torch.tensor(wanted), rtol=1e-5, atol=1e-6)
+
+
+def test_the_weights_find_the_expert_that_is_right() -> None:
+    from fedkin.train.experts import expected
+
+    prior = torch.full((3,), 1 / 3, dtype=torch.float64)
+    right = torch.tensor([[0.9, 0.1, 0.5]] * 200, dtype=torch.float64)
+    found = expected(right, torch.ones(200, dtype=torch.float64), prior, 1.0)
+    assert found[0] > 0.95
+    torch.testing.assert_close(expected(right, torch.zeros(200, dtype=torch.float64), prior, 1.0), prior)
+    assert float(found.sum()) == pytest.approx(1.0)
