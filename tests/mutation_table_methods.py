@@ -10,7 +10,53 @@ WHOLE = "gram(stacked, list(stacked))"
 MATCHING = "keep/test_matching.py"
 MANY = "collaborate/test_many_clients.py"
 
+ROBUST = "keep/test_robust.py golden/test_robust_filter.py"
+ATTACKS = "data/test_attacks.py"
+
 METHODS = [
+    Mutation("robust-not-clipped", "known, updates = judged > 0, clipped(updates)", "known = judged > 0", ROBUST),
+    Mutation("robust-with-itself", "(mine.sum(0) - mine)", "mine.sum(0)", ROBUST),
+    Mutation("robust-trusts-everybody", "mine = updates * trusted.to(updates)[:, None]", "mine = updates", ROBUST),
+    Mutation("robust-without-low", "(1 - share) / (1 - self.low)", "0 * share", ROBUST),
+    Mutation("robust-without-high", "share / self.high", "0 * share", ROBUST),
+    Mutation("robust-without-large", "torch.maximum(found, long / self.large)", "found", ROBUST),
+    Mutation(
+        "robust-forgets",
+        'straight = slot["straight"].index_add(0, ids, now)',
+        'straight = slot["straight"].index_copy(0, ids, now * judged[ids])',
+        ROBUST,
+    ),
+    Mutation(
+        "robust-leaves-all-out", "// 2 if int(known.sum()) >= FEWEST", "// 1 if int(known.sum()) >= FEWEST", ROBUST
+    ),
+    Mutation("robust-judges-three", ">= FEWEST else 0", ">= 1 else 0", ROBUST),
+    Mutation(
+        "robust-forgets-suspects",
+        'torch.where(slot["out"] > 0, torch.inf, long / judged / self.large)',
+        "long / judged / self.large",
+        ROBUST,
+    ),
+    Mutation("robust-median-of-all", "known & ~out)", "known)", ROBUST),
+    Mutation(
+        "alignment-always-cuts", "NonNegative | None = 2.5", "NonNegative | None = None", "keep/test_alignment.py"
+    ),
+    Mutation("attack-scales-the-model", "(value - start).double()", "value.double()", ATTACKS),
+    Mutation(
+        "attack-on-what-is-scored",
+        "attack = self.federation.attack if keep else None  # else",
+        "attack = self.federation.attack  # else",
+        ATTACKS,
+    ),
+    Mutation("attackers-learn-from-each-other", "good = ~bad & reply.finite()", "good = reply.finite()", ATTACKS),
+    Mutation("attackers-learn-from-broken", "good = ~bad & reply.finite()", "good = ~bad", ATTACKS),
+    Mutation("a-little-more", "mean - self.strength * deviation", "mean + self.strength * deviation", ATTACKS),
+    Mutation(
+        "attack-not-in-the-fingerprint", 'f"{federation.attack.kind} {federation.attack.strength}"', '""', ATTACKS
+    ),
+    Mutation(
+        "target-takes-anybody", "np.argsort(-counts[shuffled, label]", "np.argsort(0 * counts[shuffled, label]", ATTACKS
+    ),
+    Mutation("attack-where-models-are-shown", "federation.attack is None or not method.needs.current", "True", ATTACKS),
     Mutation("apfl-mixture", "torch.lerp(b, a, beside", "torch.lerp(a, b, beside", "golden train -k apfl"),
     Mutation("apfl-alpha-ascends", "alpha - rate * (inner", "alpha + rate * (inner", "golden train -k apfl"),
     Mutation("apfl-alpha-never-learns", "not bool(first.any())", "True", "golden train -k apfl"),

@@ -59,7 +59,7 @@ def test_every_method_has_its_paper_and_a_purpose() -> None:
     for papers in PAPERS.values():
         for paper in papers:
             assert paper.page is None or (ROOT / paper.page).is_file()
-            assert paper.arxiv or paper.venue == "ECML PKDD"
+            assert paper.arxiv or paper.venue in ("ECML PKDD", "ICML")  # two papers are not there
     for name in METHODS:
         assert explain.purpose(name)[0]
 

@@ -43,7 +43,7 @@ def test_needs_are_merged() -> None:
 
 def test_a_method_needs_what_its_parts_need() -> None:
     whole = method(Attention(0.9, Steps()), ComponentAttention(), Oracle(), Prox(start="own"))
-    assert whole.needs == Needs(replies=True, rounds=True, truth=True, current=True, own_model=True)
+    assert whole.needs == Needs(replies=True, rounds=True, truth=True, current=True, own_model=True, start=True)
     assert method(Uniform(count=1), Nothing()).needs == Needs()
     assert method(Active(), Mean()).needs == Needs(replies=True, reports=("loss",), survey=True)
 
@@ -51,10 +51,10 @@ def test_a_method_needs_what_its_parts_need() -> None:
 @pytest.mark.parametrize(
     ("part", "needs"),
     [
-        (Attention(0.9, 0.1), Needs(replies=True)),
-        (Attention(0.9, Constant()), Needs(replies=True)),
-        (Shapley(), Needs(replies=True, common_model=True, classes=True)),
-        (Krum(), Needs(replies=True)),
+        (Attention(0.9, 0.1), Needs(replies=True, start=True)),
+        (Attention(0.9, Constant()), Needs(replies=True, start=True)),
+        (Shapley(), Needs(replies=True, common_model=True, whole_model=True, start=True, classes=True)),
+        (Krum(), Needs(replies=True, start=True)),
         (Everyone(), Needs()),
         (Oracle(), Needs(replies=True, truth=True)),
         (Prox(), Needs()),

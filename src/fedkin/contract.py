@@ -26,6 +26,9 @@ class Needs:
     survey: bool = False  # every client reports once, before round 1
     truth: bool = False  # who is irrelevant
     classes: bool = False  # targets that are classes, not numbers
+    whole_model: bool = False  # all of a model is sent, not only some of its layers
+    start: bool = False  # the server knows from which model each client starts
+    layers: bool = False  # a network of several layers, of which the last is its head
     rounds: bool = False  # the number of rounds, so that a run cannot be extended
 
     def __or__(self, other: Needs) -> Needs:
@@ -43,6 +46,8 @@ class Gives:
     common_model: bool = False  # the server holds one model for all clients (`Collaborate.model`)
     own_model: bool = False  # each client holds a model of its own between rounds
     models: tuple[str, ...] = ()  # further models beside "model" that it sends, and takes from every upload
+    whole_model: bool = True  # False: only some layers are sent
+    start: bool = True  # False: a client makes the model it starts from out of several that it is sent
 
 
 BEFORE = {"__post_init__": "write check() instead", "listens": "say it in the property 'gives'"}

@@ -99,7 +99,8 @@ def received_models(method: Method, task: Task, engine: Engine, sent: Sent, ids:
     if "model" not in sent.own or not got.any():
         return held
     to, row = got.nonzero()[:, 0], torch.searchsorted(sent.ids, ids[got])
-    return {name: value.index_copy(0, to, sent.own["model"][name][row]) for name, value in held.items()}
+    new = {name: held[name].index_copy(0, to, value[row]) for name, value in sent.own["model"].items()}
+    return {name: new.get(name, value) for name, value in held.items()}  # layers that were not sent are their own
 
 
 def score_received(
@@ -213,7 +214,7 @@ def personal_models(method: Method, task: Task, engine: Engine, state: State, id
     """
     sent = sent_to_be_judged(method, task, engine, state, ids)
     if method.finetunes:
-        return engine.train(method.train, sent, ids, state.round + 1, keep=False).upload["model"]
+        return engine.train(method.train.at_home(), sent, ids, state.round + 1, keep=False).upload["model"]
     return engine.personal(method.train, sent, ids, state.round)
 
 

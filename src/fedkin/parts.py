@@ -92,7 +92,7 @@ class Keep(Part):
 
     @property
     def needs(self) -> Needs:
-        return Needs(replies=True)
+        return Needs(replies=True, start=True)
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         """The slot before round 1."""
@@ -197,6 +197,11 @@ class Method(Part):
             f"In '{self.name}' everyone trains but {collaborate} leaves the others no model to "
             "train; set receives='everyone' or trains='selected'.",
         )
+        require(
+            gives.start or self.trains == "selected" or self.receives == "everyone",
+            f"In '{self.name}' clients make the model they start from of those they are sent, so that nobody trains "
+            "who is sent none; set receives='everyone' or trains='selected'.",
+        )
         one = gives.common_model and not gives.own_model
         require(
             not needs.common_model or self.train.needs.common_model or one,
@@ -212,6 +217,15 @@ class Method(Part):
             gives.replies or not needs.replies,
             f"In '{self.name}' nothing is ever sent, so neither {select} nor "
             f"{keep} can learn anything; choose a base whose clients exchange something.",
+        )
+        require(
+            gives.whole_model or not needs.whole_model,
+            f"In '{self.name}' only some layers are sent, and {select} or {keep} needs whole models; choose others.",
+        )
+        require(
+            gives.start or not needs.start,
+            f"In '{self.name}' clients choose where they start, so that neither {select} nor {keep} can tell how far "
+            "they went; choose others.",
         )
         require(
             gives.own_model or not needs.own_model,

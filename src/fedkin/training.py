@@ -96,6 +96,7 @@ class Train(Part):
     picks: ClassVar[str | None] = None  # the prepared model of which each batch has one random row, 'picked <name>'
     own_streams: ClassVar[bool] = False  # whether the batches of a step have a random stream each even with `steps`
 
+    clocked: ClassVar[bool] = False  # whether each batch says in 'done' which share of the round's steps is behind
     pools: ClassVar[bool] = False  # whether one model is trained on the samples of all clients of a round together
     counts: ClassVar[bool] = False  # whether batches have 'counts': how many samples of each class the client has
 
@@ -181,6 +182,23 @@ class Train(Part):
         """What a client sends once, before round 1, as rows; None if nothing. Every client then finds the rows of all
         clients in what it is sent. x, y: the training samples of the client."""
         return None
+
+    @property
+    def at_hand(self) -> int:
+        """How many of its training samples a client has at hand when it meets what it is sent; 0: it does not look."""
+        return 0
+
+    def meet(self, sent: Message, mine: Message, batch: Batch, f: Objective) -> Message:
+        """What a client makes of what it was sent before it begins, as a choice among several models. Called only if
+        `at_hand`; `begin` and `end` are then given this in place of what was sent.
+
+        batch: `at_hand` of its training samples, or all if it has no more.
+        """
+        return sent
+
+    def at_home(self) -> Train:
+        """How a client trains a common model that it takes home, to be scored by it, where it holds none of its own."""
+        return self
 
     def descents(self) -> tuple[Descent, ...]:
         """What one step does, in this order."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import fedkin as fk
 from fedkin.collaborate import (
+    CollaborationGraph,
     ComponentAttention,
     HeuristicMessagePassing,
     MeanBefore,
@@ -34,6 +35,8 @@ PARTS = [
     MessagePassing(alpha=50.0, sigma=3.0),
     HeuristicMessagePassing(self_weight=0.2, sigma=5.0),
     MeanBefore(),
+    CollaborationGraph(lam=0.3),
+    CollaborationGraph(lam=5.0, same=0.5),
 ]
 NAMES = [repr(part) for part in PARTS]
 

@@ -63,7 +63,8 @@ def built(labels: dict[str, str], trains: str = "selected", receives: str = "sel
 
 
 def plays(method: Method, federation: fk.Federation, engine: str = "stacked") -> None:
-    experiment = fk.Experiment(method, federation, "mlr", rounds=2, evaluate_every=2, engine=engine)
+    model = "dnn:2" if method.needs.layers else "mlr"
+    experiment = fk.Experiment(method, federation, model, rounds=2, evaluate_every=2, engine=engine)
     assert fk.run(experiment, warn=lambda sentence: None).finished
 
 

@@ -30,7 +30,7 @@ SIZES = (1, 8, 4, 11, 7, 3, 10, 6, 2)
 N = len(SIZES)
 VERBS = {
     Select: ("init", "__call__", "observe", "share", "log", "marks"),
-    Train: ("slots", "prepare", "begin", "step", "end", "personal_model", "rate", "reach", "descents"),
+    Train: ("slots", "prepare", "meet", "begin", "step", "end", "personal_model", "rate", "reach", "descents"),
     Keep: ("init", "__call__", "log", "marks"),
     Collaborate: ("init", "send", "receive", "model", "log"),
 }
@@ -146,6 +146,14 @@ def fits(stack: dict[str, Tensor], like: dict[str, Tensor], rows: int | None) ->
         assert value.isfinite().all()
 
 
+def sent_of(model: dict[str, Tensor], some: dict[str, Tensor], method: Method) -> dict[str, Tensor]:
+    """The whole model, or where only some layers are sent, these, which are fewer."""
+    if method.collaborate.gives.whole_model:
+        return model
+    assert 0 < len(some) < len(model)
+    return {name: value for name, value in model.items() if name in some}
+
+
 def finite(state: rounds.State, engine: Simulation) -> None:
     everything = {"collaborate": state.collaborate, "clients": engine.slots.values}
     for name, value in tree.flat(everything).items():
@@ -174,10 +182,10 @@ def test_shapes(name: str, opened: Any) -> None:
         assert torch.isin(sent.ids, receivers).all()
         for message, rows in ((sent.shared, None), (sent.own, len(sent.ids))):
             if "model" in message:
-                fits(message["model"], task.model, rows)
+                fits(message["model"], sent_of(task.model, message["model"], method), rows)
         trainers = everyone if method.trains == "everyone" else ids
         reply = engine.train(method.train, sent, trainers, t, ids, method.select.needs.reports)
-        fits(reply.upload["model"], task.model, len(ids))
+        fits(reply.upload["model"], sent_of(task.model, reply.upload["model"], method), len(ids))
         assert reply.ids.tolist() == ids.tolist()
         assert {"size", "steps", "rate", *method.select.needs.reports} <= set(reply.report)
         assert all(value.shape == (len(ids),) for value in reply.report.values())
@@ -223,7 +231,7 @@ def test_permuted_clients_give_permuted_results(name: str, opened: Any) -> None:
         matches(found.shared, sent.shared)
         if sent.own:
             matches(found.own, tree.each(lambda model: tree.rows(model, order), sent.own))
-        reply = engine.train(method.train, sent, everyone, t, keep=False)
+        reply = engine.train(method.train, sent, everyone, t)
         report = {name: value[order] for name, value in reply.report.items()}
         upload = tree.each(lambda model: tree.rows(model, order), reply.upload)
         permuted = Reply(everyone, upload, report)

@@ -206,7 +206,9 @@ def test_attention_of_one_client_a_round_never_changes(started: Any) -> None:
 BASES = [
     name
     for name, made in make.METHODS.items()
-    if name not in ("adafl", "attn", "dyn_fedavg", "pooled") and made().collaborate.gives.replies
+    if name not in ("adafl", "attn", "dyn_fedavg", "pooled")
+    and made().collaborate.gives.replies
+    and made().collaborate.gives.start
 ]
 
 

@@ -73,6 +73,12 @@ OWN = {
     "perfedavg, HF": lambda: make.perfedavg(order="HF"),
     "ditto": make.ditto,
     "apfl": make.apfl,
+    "pfedgraph": make.pfedgraph,
+    "feddwa": make.feddwa,
+    "fedper": make.fedper,
+    "lgfedavg": make.lgfedavg,
+    "fedrep": make.fedrep,
+    "fedfomo": make.fedfomo,
 }
 
 

@@ -26,7 +26,7 @@ def task(start: list[float], n: int) -> Task:
 
 def judged(start: list[float], sent: list[float], returned: list[list[float]]) -> tuple[list[float], list[float]]:
     n = len(returned)
-    setting, keep = task(start, n), Alignment()
+    setting, keep = task(start, n), Alignment(min_gap=None)
     ids, gen = torch.arange(n), torch.Generator()
     reply = Reply(ids, {"model": {"w": tensor(returned)}}, {"size": torch.ones(n)})
     slot = keep.init(setting, gen)
@@ -59,6 +59,23 @@ def test_a_client_that_pulls_back_is_left_out_however_small_the_others_are() -> 
     assert kept == [1.0] * 6 + [0.0] * 2
 
 
+def test_groups_that_are_near_each_other_are_one() -> None:
+    """By the paper's rule a minority is left out in every round; by default only where the groups are apart."""
+    counted, everyone = [], torch.arange(40)
+    for keep in (Alignment(min_gap=None), Alignment()):
+        for pulling in (0, 8):
+            gen = torch.Generator().manual_seed(3)
+            updates = 0.3 + torch.randn(40, 30, generator=gen, dtype=torch.float64)
+            updates[:pulling] *= -1
+            setting = task([0.0] * 30, 40)
+            sent = Sent(everyone, shared={"model": {"w": torch.ones(30, dtype=torch.float64)}})
+            reply = Reply(everyone, {"model": {"w": 1 + updates}}, {"size": torch.ones(40)})
+            kept, _ = keep(keep.init(setting, gen), setting, sent, reply, 2, gen)
+            counted.append(int(kept.sum()))
+    assert counted[0] < 40
+    assert counted[1:] == [32, 40, 32]
+
+
 def test_the_oracle_leaves_out_the_irrelevant(federate: Any, start: Any) -> None:
     method = fk.methods.oracle()
     federation = federate([6] * 8, 2, (4,), 3)
@@ -85,10 +102,10 @@ def test_only_an_oracle_is_told(federate: Any, monkeypatch: pytest.MonkeyPatch) 
         return original(method, task)
 
     monkeypatch.setattr(session, "begin", spied)
-    for name in ("pfedre", "pfedre_aligned", "multikrum", "fedavg", "oracle"):
+    for name in ("pfedre", "pfedre_aligned", "pfedre_robust", "multikrum", "fedavg", "oracle"):
         fk.run(fk.Experiment(fk.methods.named(name), federation, "mlr", rounds=1))
     told = [task.irrelevant is not None for task in seen]
-    assert told == [False, False, False, False, True]
+    assert told == [False, False, False, False, False, True]
     for task in seen[:-1]:
         values = [getattr(task, field.name) for field in fields(task)]
         assert not any(isinstance(v, Tensor) and v.dtype == torch.bool for v in values)
@@ -96,7 +113,7 @@ def test_only_an_oracle_is_told(federate: Any, monkeypatch: pytest.MonkeyPatch) 
     assert not Alignment().needs.truth
 
 
-@pytest.mark.parametrize("made", ["adafl", "pfedre", "pfedre_aligned", "oracle", "attn"])
+@pytest.mark.parametrize("made", ["adafl", "pfedre", "pfedre_aligned", "pfedre_robust", "oracle", "attn"])
 def test_a_base_must_be_a_method_that_exchanges_something(made: str) -> None:
     make: Any = fk.methods.METHODS[made]
     for wrong in ("fedprox", fk.methods.fedprox, fk.methods.local()):

@@ -8,6 +8,10 @@ import pytest
 
 import fedkin as fk
 from fedkin.collaborate import (
+    Ahead,
+    Bipartition,
+    ClassifierSimilarity,
+    CollaborationGraph,
     ComponentAttention,
     Control,
     HeuristicMessagePassing,
@@ -16,11 +20,14 @@ from fedkin.collaborate import (
     MeanOfExperts,
     MessagePassing,
     Nothing,
+    Offers,
+    Several,
+    Shared,
     SimilarityThreshold,
 )
 from fedkin.collaborate.median import Median
 from fedkin.collaborate.trimmed_mean import TrimmedMean
-from fedkin.keep import Alignment, Everyone, Oracle
+from fedkin.keep import Alignment, Everyone, Oracle, Robust
 from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.keep.relevance import Relevance
 from fedkin.parts import Method
@@ -29,10 +36,14 @@ from fedkin.train import (
     APFL,
     MAML,
     SGD,
+    Aligned,
     Calibrated,
+    Choosing,
     Experts,
     FedMix,
+    HeadThenBody,
     LabelShares,
+    MixingItself,
     Moreau,
     Pooled,
     Prox,
@@ -75,6 +86,16 @@ PARTS: dict[str, tuple[Any, ...]] = {  # select, train, keep, collaborate, and w
     ),
     "fedamp": (ALL, Prox(eta=0.02, **WORK, lam=1.0), Everyone(), MessagePassing(1.0, 1.0)),
     "heurfedamp": (TWENTY, PROX, Everyone(), HeuristicMessagePassing(0.1, 50.0), "everyone"),
+    "pfedgraph": (ALL, Aligned(eta=0.01, **WORK, mu=0.01, sign="towards"), Everyone(), CollaborationGraph(0.8, 1.0)),
+    "cfl": (ALL, PLAIN, Everyone(), Bipartition(0.4, 1.6, 20, 2, "uniform")),
+    "pfedsim": (TWENTY, SGD(eta=0.01, **WORK), Everyone(), ClassifierSimilarity(0.5)),
+    "fedper": (TWENTY, PLAIN, Everyone(), Shared(Mean("size", 1.0), "body", "own")),
+    "lgfedavg": (TWENTY, PLAIN, Everyone(), Shared(Mean("size", 1.0), "head", "own")),
+    "fedrep": (TWENTY, HeadThenBody(eta=0.02, **WORK, head=0.75), Everyone(), Shared(Mean(), "body", "own")),
+    "fedbabu": (TWENTY, HeadThenBody(eta=0.02, **WORK, head=0.0), Everyone(), Shared(Mean(), "body", "first")),
+    "ifca": (TWENTY, Choosing(eta=0.02, **WORK, samples=200), Everyone(), Several(2, "size")),
+    "fedfomo": (TWENTY, MixingItself(eta=0.02, **WORK, samples=200), Everyone(), Offers(5)),
+    "feddwa": (ALL, SGD(eta=0.01, **WORK), Everyone(), Ahead(5)),
     "pfedme": (TWENTY, MOREAU, Everyone(), Mean("size", 1.0), "everyone", "everyone"),
     "perfedavg": (TWENTY, MAML(eta=0.003, **WORK, alpha=0.03, order="FO"), Everyone(), Mean()),
     "ditto": (TWENTY, TwoStreams(eta=0.02, **WORK, lam=1.0, batches="own"), Everyone(), Mean()),
@@ -93,6 +114,7 @@ PARTS: dict[str, tuple[Any, ...]] = {  # select, train, keep, collaborate, and w
     "sfedavg": (Shapley(0.75, 0.25, 0.01, 10, 0.2), PLAIN, Everyone(), Mean("uniform")),
     "pfedre": (ALL, BETA, Relevance(1, 50, 0.1, 1.0, normalise=True, literal=False, min_gap=None), Mean()),
     "pfedre_aligned": (ALL, BETA, Alignment(), Mean()),
+    "pfedre_robust": (ALL, BETA, Robust(low=0.15, high=2.5, large=4.0), Mean()),
     "krum": (TWENTY, PLAIN, Krum(0.2), Mean("uniform")),
     "multikrum": (TWENTY, PLAIN, MultiKrum(0.2), Mean("uniform")),
     "trimmed_mean": (TWENTY, PLAIN, Everyone(), TrimmedMean(0.1)),

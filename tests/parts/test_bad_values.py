@@ -11,6 +11,7 @@ from fedkin.collaborate import ComponentAttention, HeuristicMessagePassing, Mess
 from fedkin.collaborate.trimmed_mean import TrimmedMean
 from fedkin.keep.krum import Krum, MultiKrum
 from fedkin.keep.relevance import Relevance, UpdateDistance
+from fedkin.keep.robust import Robust
 from fedkin.select import Active, Attention, Constant, Dismiss, Listed, Shapley, Steps
 from fedkin.train import SGD, FedMix, TwoStreams
 
@@ -24,6 +25,7 @@ BAD: list[tuple[Any, dict[str, list[Any]]]] = [  # a part or a method, and the b
     (Attention, {"fraction": [0.0, 1.1], "alpha": [-0.01, 1.01, NAN]}),
     (Constant, {"fraction": [0.0, -0.1, 1.01, NAN]}),
     (Dismiss, {"after": [0], "who": ["nobody"], "base": [3]}),
+    (Robust, {"low": [-0.1, 1.0], "high": [0.0, 1.0, NAN], "large": [-1.0, 1.0]}),
     (Relevance, {"samples": [0], "iterations": [-1], "rate": [0.0, NAN], "scale": [0.0], "min_gap": [-1.0]}),
     (UpdateDistance, {"metric": ["l3"]}),
     (Krum, {"f": [-1, 1.5, NAN]}),

@@ -219,6 +219,12 @@ MORE_STATE = {
         fk.methods.perfedavg(), train=MAML(order="HF", steps=None, epochs=1, sampler="cyclic")
     ),
     "fitted labels": lambda: fk.methods.pfedre(labels="learned", iterations=3),
+    "where clients go": lambda: fk.methods.feddwa(k=2, eta=0.1),
+    "clusters": lambda: fk.methods.cfl(still=50.0, apart=1e-6, first=1, eta=0.1),
+    "heads at home": lambda: fk.methods.fedrep(count=3, eta=0.1),
+    "a head that stays": lambda: fk.methods.fedbabu(count=3, eta=0.1),
+    "models to choose from": lambda: fk.methods.ifca(k=3, count=3, eta=0.1),
+    "models on offer": lambda: fk.methods.fedfomo(models=2, count=4, eta=0.1),
 }
 
 
@@ -226,7 +232,9 @@ MORE_STATE = {
 def test_in_two_parts_and_in_one(tmp_path: Path, name: str) -> None:
     """What a method counts or draws by the round goes on where it was."""
     data = fk.Data("digits", clients=5)
-    experiment = fk.Experiment(MORE_STATE[name](), data, "mlr", rounds=4, evaluate_every=1, gradient_norm=True)
+    method = MORE_STATE[name]()
+    model, known = "dnn:3" if method.needs.layers else "mlr", method.collaborate.gives.start
+    experiment = fk.Experiment(method, data, model, rounds=4, evaluate_every=1, gradient_norm=known)
     fk.run(experiment, tmp_path / "whole")
     fk.run(replace(experiment, rounds=2), tmp_path / "parts")
     fk.run(experiment, tmp_path / "parts", resume=True)

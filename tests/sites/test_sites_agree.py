@@ -26,6 +26,13 @@ METHODS = {
     "fedmix": short(fk.methods.fedmix(), 3),
     "active": short(fk.methods.active()),
     "local": short(fk.methods.local()),
+    "pfedgraph": short(fk.methods.pfedgraph()),
+    "cfl": short(fk.methods.cfl(still=50.0, apart=1e-6, first=0)),
+    "fedper": short(fk.methods.fedper(), 3),
+    "fedrep": short(fk.methods.fedrep(), 3),
+    "fedbabu": short(fk.methods.fedbabu(), 3),
+    "ifca": short(fk.methods.ifca(), 3),
+    "fedfomo": short(fk.methods.fedfomo(models=2), 3),
 }
 
 

@@ -46,7 +46,8 @@ def test_the_exchange_is_counted_once(federate: Any, tmp_path: Path, group: int 
 def test_every_client_finds_the_averages_of_all_in_what_it_is_sent(begin: Any) -> None:
     engine = begin(composed(SMALL), sizes=SIZES).engine
     ids = torch.tensor([1, 4])
-    found = engine.message(Sent(ids, shared={"model": engine.network.model}), ids)["averages"]
+    sent, got = Sent(ids, shared={"model": engine.network.model}), torch.ones(len(ids), dtype=torch.bool)
+    found = engine.message(SMALL, sent, ids, {}, got, 1)["averages"]
     own = [engine.federation.train[client] for client in range(5)]
     for k in range(2):
         torch.testing.assert_close(found["x"][k], torch.stack([engine.batching.x[rows].mean(0) for rows in own]))

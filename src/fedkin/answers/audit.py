@@ -63,13 +63,14 @@ LOSS = "the common model's loss"
 
 
 def filters_for(federation: Federation, parameters: int) -> dict[str, Keep]:
-    """Return the filters of updates that fit the task and the size of the network."""
+    """Return the filters of updates that fit the task and the size of the network. Each divides the sites in two; an
+    opinion needs several of them."""
     found: dict[str, Keep] = {}
     if federation.task == "classify" and parameters <= INVERTED:
-        found["inverted updates (PFedRe)"] = Relevance()
+        found["inverted updates (PFedRe)"] = Relevance(min_gap=None)
     return found | {
-        "distance of updates": UpdateDistance("cosine"),
-        "alignment of updates": Alignment(),
+        "distance of updates": UpdateDistance("cosine", min_gap=None),
+        "alignment of updates": Alignment(min_gap=None),
         "Multi-Krum": MultiKrum(),
     }
 

@@ -41,7 +41,8 @@ class LastUploads(Collaborate):
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         base = self.base.receive(slot["base"], task, sent, reply, kept)
         new = reply.upload["model"]
-        uploaded = {k: v.index_copy(0, reply.ids.to(v.device), new[k]) for k, v in slot["uploaded"].items()}
+        old = slot["uploaded"]
+        uploaded = old | {k: old[k].index_copy(0, reply.ids.to(v.device), v) for k, v in new.items()}
         return slot | {"base": base, "uploaded": uploaded}
 
     def model(self, slot: Slot) -> Model | None:

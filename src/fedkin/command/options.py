@@ -60,7 +60,10 @@ class DataOptions:
     ] = None
     irrelevant: Annotated[
         str | None,
-        option("Clients of no use to the others: flip:0.2, flip:0.1,0.2, ood:0.1, ood:0.1,noise, odd_even, ..."),
+        option(
+            "Clients of no use to the others: flip:0.2, flip:0.1,0.2, ood:0.1, ood:0.1,noise, target:0.2, odd_even; "
+            "with attacks on updates: scale:0.1,-10, sign:0.3, alie:0.2."
+        ),
     ] = None
     data_seed: Annotated[int | None, option("Seed of the data and their partition. [0]")] = None
     client_column: Annotated[str | None, option("Own data: the column that says whose a sample is.")] = None

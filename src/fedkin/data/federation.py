@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedkin.data.attacks import Attack
 from fedkin.errors import BadInput, is_text, shown
 
 Task = Literal["classify", "regress"]
@@ -93,6 +94,7 @@ class Federation:
     numbers: Tensor | None = (
         None  # (n,) the clients' numbers in the federation of which this is a part; None: 0, 1, ...
     )
+    attack: Attack | None = None  # what irrelevant clients upload instead of what they have trained
     elsewhere: bool = False  # whether the samples lie elsewhere, and `x` and `y` have one row that stands for them all
 
     def __post_init__(self) -> None:
@@ -129,6 +131,7 @@ class Federation:
             validation=None,
             clients=("all",),
             irrelevant=None,
+            attack=None,
             target_scale=None,
             numbers=None,
         )
@@ -136,7 +139,8 @@ class Federation:
     def only(self, ids: Tensor) -> Federation:
         """The part that belongs to these clients, with their own samples and no others.
 
-        A client's random streams are keyed by its number, and it keeps that number (`numbers`).
+        A client's random streams are keyed by its number, and it keeps that number (`numbers`). A part has no attack:
+        attackers know what all clients upload, and a part of the clients does not.
         """
         lists = [index.only(ids) for index in (self.train, self.test, self.validation) if index is not None]
         used, place = torch.cat([some.rows for some in lists]).unique(return_inverse=True)
@@ -153,6 +157,7 @@ class Federation:
             server=None,
             clients=tuple(self.clients[client] for client in ids.tolist()) if self.clients else (),
             irrelevant=None if self.irrelevant is None else self.irrelevant[ids],
+            attack=None,
             target_scale=None if self.target_scale is None else self.target_scale[ids],
             numbers=ids if self.numbers is None else self.numbers[ids],
         )

@@ -9,7 +9,7 @@ from fedkin.data.catalogue import CATALOGUE, Entry
 from fedkin.data.divide import divide
 from fedkin.data.federation import Federation
 from fedkin.data.named_data import read_named
-from fedkin.data.notation import partition_argument, scenario_arguments
+from fedkin.data.notation import ATTACKS, partition_argument, scenario_arguments
 from fedkin.data.own_tables import read_own
 from fedkin.data.prepare import prepared
 from fedkin.data.samples import Samples
@@ -30,13 +30,17 @@ def load(data: Data, progress: bool = True) -> Federation:
     samples = samples.checked(data.name)
     if data.irrelevant is None:
         return _divided(samples, data, entry)
-    kind, (first, second) = scenario_arguments(data.irrelevant)
+    kind, (first, *rest) = scenario_arguments(data.irrelevant)
     if kind == "odd_even":
         return scenarios.odd_even(samples, data)
     federation = _divided(samples, data, entry)
-    if kind == "flip":
-        return scenarios.flip(federation, first, second, data.seed)
-    return scenarios.ood(federation, first, second, data.seed, progress)
+    if kind in ATTACKS:
+        return scenarios.attacked(federation, kind, first, *rest, seed=data.seed)
+    if kind == "ood":
+        return scenarios.ood(federation, first, *rest, data.seed, progress)
+    if kind == "target":
+        return scenarios.target(federation, first, *rest, data.seed)
+    return scenarios.flip(federation, first, *rest, data.seed)
 
 
 def _divided(samples: Samples, data: Data, entry: Entry | None) -> Federation:

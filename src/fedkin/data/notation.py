@@ -101,6 +101,22 @@ def _ood_source(text: str) -> str:
     return text
 
 
+def _class_number(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+ATTACKS = ("scale", "sign", "alie")  # scenarios in which samples stay clean, and updates are changed
+
 # name -> for each argument: the function that reads it, what it is and must be, the default (None: it has none)
 SCENARIOS: dict[str, tuple[tuple[Callable[[str], Argument], str, Argument], ...]] = {
     "flip": (
@@ -110,6 +126,19 @@ SCENARIOS: dict[str, tuple[tuple[Callable[[str], Argument], str, Argument], ...]
     "ood": (
         (_share_below_one, "share of the clients must be a number above 0 and below 1", None),
         (_ood_source, "source must be noise, permuted or a dataset", "permuted"),
+    ),
+    "target": (
+        (_share_below_one, "share of the clients must be a number above 0 and below 1", None),
+        (_class_number, "class must be a whole number of at least 0", None),
+    ),
+    "scale": (
+        (_share_below_one, "share of the clients must be a number above 0 and below 1", None),
+        (_finite, "factor of their updates must be a number", -10.0),
+    ),
+    "sign": ((_share_below_one, "share of the clients must be a number above 0 and below 1", None),),
+    "alie": (
+        (_share_below_one, "share of the clients must be a number above 0 and below 1", None),
+        (_above_zero, "number of deviations must be above 0", 1.5),
     ),
     "odd_even": (
         (_at_least_one, "number of relevant clients must be a whole number of at least 1", 6),
@@ -126,7 +155,10 @@ def scenario_arguments(text: str) -> tuple[str, list[Any]]:
         raise unknown("kind of irrelevant clients", name, SCENARIOS)
     wanted = SCENARIOS[name]
     most = len(wanted)
-    require(len(texts) <= most, f"'{name}' takes at most {most} arguments, not {len(texts)} as in '{text}'.")
+    require(
+        len(texts) <= most,
+        f"'{name}' takes at most {most} argument{'s' * (most > 1)}, not {len(texts)} as in '{text}'.",
+    )
     require(texts or name == "odd_even", f"'{name}' needs the share of irrelevant clients, as in '{name}:0.2'.")
     both = "'odd_even' takes both numbers of clients, relevant and irrelevant, or none, as in 'odd_even:6,4'."
     require(name != "odd_even" or len(texts) != 1, both)

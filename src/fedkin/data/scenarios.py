@@ -5,8 +5,8 @@
 `Federation.irrelevant` says which clients are irrelevant. It is for the evaluation: of all parts of a method only the
 oracle may see it (`Needs.truth`).
 
-Only the training samples of irrelevant clients change. Test, validation, common and server samples stay clean, and so
-do the training samples of relevant clients, also where clients share rows.
+Only the training samples of irrelevant clients change, or only what they upload (`attacked`). Test, validation, common
+and server samples stay clean, and so do the training samples of relevant clients, also where clients share rows.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedkin.data.attacks import Attack
 from fedkin.data.federation import Federation, Index
 from fedkin.data.holdout import server_rows, split
 from fedkin.data.named_data import read_named
-from fedkin.data.notation import scenario_arguments
+from fedkin.data.notation import ATTACKS, scenario_arguments
 from fedkin.data.samples import Samples
 from fedkin.data.seeds import keyed_generator
 from fedkin.data.spec import Data
@@ -88,6 +89,44 @@ def ood(
     changed = _appended(federation, places, x, torch.cat(labels))
     spec = f"ood:{fraction},{source if isinstance(source, str) else 'given'}"
     return replace(changed, irrelevant=truth, source=federation.source | {"irrelevant": spec})
+
+
+def target(federation: Federation, fraction: float, label: int | None = None, seed: int = 0) -> Federation:
+    """Let a `fraction` of the clients call every training sample of one class by the next class, and no other sample.
+
+    They are the clients that have most samples of this class: the class `label` or, if None, the one that most clients
+    have. Of clients that have equally many, random ones are taken.
+    """
+    spec = f"target:{fraction}" + ("" if label is None else f",{label}")
+    scenario_arguments(spec)  # for its checks
+    regress = f"'target' changes a class, but {federation.name} has numbers to predict; use ood."
+    require(federation.task == "classify", regress)
+    counts, many = federation.label_counts(), federation.classes
+    label = int((counts > 0).sum(0).argmax()) if label is None else label
+    require(many > 1, f"{federation.name} has one class only, so no sample can be called by another.")
+    require(label < many, f"{federation.name} has the classes 0 to {many - 1}, and no class {label}.")
+    number = int(draw_irrelevant(federation, fraction, seed).sum())
+    having = int((counts[:, label] > 0).sum())
+    require(having >= number, f"Only {having} clients have class {label}, not {number}; take fewer clients.")
+    shuffled = keyed_generator(seed, "target").permutation(federation.n)
+    chosen = shuffled[np.argsort(-counts[shuffled, label], kind="stable")[:number]]
+    truth = torch.zeros(federation.n, dtype=torch.bool).index_fill(0, torch.from_numpy(chosen), True)
+    clients = training_rows(federation, truth)
+    places = torch.cat([start + (federation.y[rows] == label).nonzero().flatten() for _, start, rows in clients])
+    relabelled = _relabelled(federation, places, torch.full((len(places),), (label + 1) % many))
+    return replace(relabelled, irrelevant=truth, source=federation.source | {"irrelevant": spec})
+
+
+def attacked(
+    federation: Federation, kind: str, fraction: float, strength: float | None = None, seed: int = 0
+) -> Federation:
+    """Let a random `fraction` of the clients upload something else than what they have trained (`attacks.Attack`)."""
+    spec = f"{kind}:{fraction}" + ("" if strength is None else f",{strength:g}")
+    require(kind in ATTACKS, f"An attack is one of {', '.join(ATTACKS)}, not '{kind}'.")
+    _, (_, *found) = scenario_arguments(spec)
+    truth = draw_irrelevant(federation, fraction, seed)
+    attack = Attack(kind, truth, *found)
+    return replace(federation, irrelevant=truth, attack=attack, source=federation.source | {"irrelevant": spec})
 
 
 def _random_labels(federation: Federation, gen: np.random.Generator, count: int) -> Tensor:

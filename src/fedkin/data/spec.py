@@ -59,10 +59,12 @@ class Data:
     `task`: whether own data are to be classified or regressed. None is by the target: numbers with a fraction are
     regressed.
     `server`: the number of samples that are taken out before the partition, for the server's own validation set.
-    `irrelevant`: which clients have training samples of no use to the others. "flip:0.2" gives wrong labels to a fifth
+    `irrelevant`: which clients are of no use to the others. "flip:0.2" gives wrong labels to a fifth
     of the clients ("flip:0.1,0.2": to a fifth of the samples of a tenth of the clients). "ood:0.1" gives a tenth of the
     clients samples out of distribution: their own with permuted features, or noise ("ood:0.1,noise"), or those of
-    another dataset. "odd_even" ("odd_even:6,4") makes 6 relevant and 4 irrelevant clients. Held-out samples stay clean.
+    another dataset. "target:0.2" lets a fifth of the clients call one class by the next one ("target:0.2,7": class 7).
+    "odd_even" ("odd_even:6,4") makes 6 relevant and 4 irrelevant clients. Held-out samples stay clean. In
+    "scale:0.1,-10", "sign:0.3" and "alie:0.2" all samples do, and irrelevant clients upload other updates than theirs.
     `Federation.irrelevant` says which clients are irrelevant, and only the evaluation sees it.
     `split`: the number of the division of each client's samples into training and held-out ones; each number is another
     random division of the same samples.

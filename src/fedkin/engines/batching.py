@@ -181,6 +181,9 @@ class Batching:
             assert self.pool is not None
             at = self.picks(work, number, live, part.picks_own).to(self.device)
             result |= {f"picked {name}": value[at] for name, value in self.pool.message[part.picks].items()}
+        if part.clocked:
+            steps = torch.from_numpy(work.steps[live]).to(self.device, self.dtype)
+            result["done"] = number // part.batches_per_step / steps
         if network.masks:
             streams = self.streams(part, "dropout", work.round, work.ids[live].numpy())
             nth, stream = divmod(number, len(streams))
@@ -224,6 +227,18 @@ class Batching:
         weight = torch.arange(places.shape[1]) < torch.tensor([len(some) for some in mine])[:, None]
         found = {"x": picked(self.x, rows), "y": picked(self.y, rows), "weight": weight.to(self.device, self.dtype)}
         return found | self.known(part, ids, places)
+
+    def at_hand(self, part: Train, round: int, ids: Tensor) -> Batch:
+        """Return the samples that these clients have at hand when they meet what they are sent, stacked."""
+        drawn = rng.keys(self.seed, "at hand", round, self.numbers[ids.numpy()])
+        plan = batches.planned(self.sizes[ids.numpy()], drawn, round, part.at_hand, 1, None, "fresh", 1, [])
+        places = torch.from_numpy(plan.rows[:, 0] + self.starts[ids.numpy()][:, None]).to(self.device)  # (m, width)
+        rows = picked(self.train_rows, places)
+        weight = torch.from_numpy(np.arange(rows.shape[1]) < plan.count[:, :1]).to(self.device, self.dtype)
+        y = picked(self.y, rows)
+        if self.class_weights is not None:
+            weight *= self.class_weights[ids.to(self.device)].gather(1, y)
+        return {"x": picked(self.x, rows), "y": y, "weight": weight}
 
     def blocks(self, client: int) -> Iterator[Batch]:
         """Yield all training samples of a client, in blocks, each with its weight in the client's loss."""

@@ -62,6 +62,13 @@ class Plain(Simulation):
 
         return tree.stacked([one(i) for i in range(len(batch["y"]))])
 
+    def chunk_met(self, part: Train, sent: Message, mine: Message, batch: Batch) -> Message:
+        def one(i: int) -> Message:
+            here, own = (tree.each(lambda stack: tree.row(stack, i), message) for message in (sent, mine))
+            return part.meet(here, own, tree.row(batch, i), self.network)
+
+        return stacked(tuple(one(i) for i in range(len(batch["y"]))))
+
 
 def row_of(sent: Message, got: Tensor, i: int) -> Message | None:
     """Return what the i-th client of a chunk was sent; None if nothing."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fedkin.core import tree
-from fedkin.messages import Message, Model, Reply
+from fedkin.messages import Message, Model, Reply, Sent
 
 
 def held(sent: Message, got: Tensor, mine: Message, m: int) -> Model:
@@ -19,6 +19,23 @@ def held(sent: Message, got: Tensor, mine: Message, m: int) -> Model:
         name: start[name] if start else value.new_zeros(m, *value.shape[1:]) for name, value in sent["model"].items()
     }
     return {name: value.index_copy(0, at, sent["model"][name]) for name, value in own.items()}
+
+
+def completed(sent: Message, mine: Message, got: Tensor, first: Model) -> Message:
+    """Return what clients of the mask `got` were sent with the layers of the model that were not sent: their own or,
+    where they hold no model, those of the first one."""
+    if "model" not in sent or len(sent["model"]) == len(first):
+        return sent
+    own = tree.rows(mine["model"], got) if "model" in mine else tree.repeated(first, int(got.sum()))
+    return sent | {"model": {name: sent["model"].get(name, value) for name, value in own.items()}}
+
+
+def returned(upload: Message, sent: Sent) -> Message:
+    """Return what clients upload without the layers of the model that they were not sent."""
+    down = sent.own.get("model", sent.shared.get("model"))
+    if down is None or "model" not in upload or len(down) == len(upload["model"]):
+        return upload
+    return upload | {"model": {name: upload["model"][name] for name in down}}
 
 
 class Gathering:

@@ -21,7 +21,7 @@ from fedkin.engines.batching import Batching, Pass
 from fedkin.engines.engine import Score, Split
 from fedkin.engines.network import Network, StackedObjective
 from fedkin.engines.problem import network_of
-from fedkin.engines.replies import Gathering, held, mask_of
+from fedkin.engines.replies import Gathering, completed, held, mask_of, returned
 from fedkin.engines.scoring import Scoring
 from fedkin.engines.team import Team, Tick, repeatable
 from fedkin.messages import Batch, Message, Model, Reply, Sent, Tell, nobody
@@ -121,12 +121,15 @@ class Simulation:
                 wanted = mask_of(chosen, uploads)
                 if wanted.any():
                     report = self.report(part, sent, mine, chosen, round, reports)
+                    upload = returned(upload, sent) if keep else upload
                     reply = Reply(chosen, upload, report).only(wanted)
                     if self.guard is not None and keep:  # else nothing leaves the client
                         reply = self.guard.passed(reply, sent, round, self.batching.numbers)
                     replies.take(reply, lent=len(shares) > 1)
             trained += in_training
-        return replace(replies.whole(), broken=tuple(sorted(broken)))
+        reply = replace(replies.whole(), broken=tuple(sorted(broken)))
+        attack = self.federation.attack if keep else None  # else nothing is uploaded
+        return reply if attack is None else attack.passed(reply, sent)
 
     def kept(self, ids: Tensor, after: Message) -> list[int]:
         """Let clients keep what is finite, and return the others."""
@@ -155,9 +158,20 @@ class Simulation:
         upload = tree.each(lambda model: tree.repeated(tree.row(model, 0), len(uploads)), found.upload)
         return Reply(uploads, upload, self.report(part, sent, {}, uploads, round, reports))
 
-    def message(self, sent: Sent, ids: Tensor) -> Message:
-        """Return what each of these clients was sent, stacked, and what all clients sent before round 1."""
-        return sent.to(ids) | self.batching.pooled(len(ids))
+    def message(self, part: Train, sent: Sent, ids: Tensor, mine: Message, got: Tensor, round: int) -> Message:
+        """Return what those of these clients were sent that got something, stacked, and what all sent before round 1.
+
+        Layers that were not sent are the client's own. A client that meets what it is sent has made its choice.
+        """
+        found = completed(sent.to(ids[got]), mine, got, self.network.model)
+        if part.at_hand and found and got.any():
+            own = tree.each(lambda model: tree.rows(model, got), mine)
+            found = self.chunk_met(part, found, own, self.batching.at_hand(part, round, ids[got]))
+        return found | self.batching.pooled(int(got.sum()))
+
+    def chunk_met(self, part: Train, sent: Message, mine: Message, batch: Batch) -> Message:
+        """Return `part.meet` of clients that all were sent something, stacked."""
+        raise TypeError(f"{type(self).__name__} does not say what clients make of what they are sent")
 
     def report(
         self, part: Train, sent: Sent, mine: Message, ids: Tensor, round: int, reports: tuple[str, ...]
@@ -172,7 +186,8 @@ class Simulation:
         }
         if "loss" in reports:
             got = mask_of(ids, sent.ids)
-            score = self.score(held(self.message(sent, ids[got]), got, mine, len(ids)), ids, "train")
+            message = self.message(part, sent, ids, mine, got, round)
+            score = self.score(held(message, got, mine, len(ids)), ids, "train")
             report["loss"] = score.loss / score.count
         return report
 
@@ -187,7 +202,7 @@ class Simulation:
         """Return the private slots and the uploads of these clients after training, stacked."""
         got = mask_of(chunk, sent.ids)
         work = self.batching.planned(part, round, chunk)
-        return self.local_pass(part, self.message(sent, chunk[got]), got, mine, work, round, tick)
+        return self.local_pass(part, self.message(part, sent, chunk, mine, got, round), got, mine, work, round, tick)
 
     def local_pass(
         self, part: Train, sent: Message, got: Tensor, mine: Message, work: Pass, round: int, tick: Tick
@@ -211,7 +226,8 @@ class Simulation:
             batch = self.batching.samples(work, 0, slice(None))
             batch |= self.batching.known(part, chosen, work.places[0])
             mine = self.slots.read(chosen)
-            found.append((chosen, self.chunk_personal(part, self.message(sent, chosen[got]), got, mine, batch)))
+            message = self.message(part, sent, chosen, mine, got, round)
+            found.append((chosen, self.chunk_personal(part, message, got, mine, batch)))
             self.tell("making personal models", sum(len(some) for some, _ in found), len(ids))
         order = torch.cat([chosen for chosen, _ in found]).argsort()
         return tree.rows(tree.joined([models for _, models in found]), order)

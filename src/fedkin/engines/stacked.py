@@ -106,6 +106,10 @@ class Stacked(Simulation):
         found: Model = grouped(one, sent, got, mine, batch)
         return found
 
+    def chunk_met(self, part: Train, sent: Message, mine: Message, batch: Batch) -> Message:
+        found: Message = vmap(lambda *each: part.meet(*each, self.network))(sent, mine, batch)
+        return found
+
     def stepping(self, part: Train, rate: float) -> Step:
         """Return what takes one step of every client: fused where the part only declares descents, on stacked models as
         it stands where the part is elementwise, by vmap otherwise."""

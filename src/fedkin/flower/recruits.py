@@ -53,8 +53,9 @@ def check_plain(method: Method) -> None:
     """
     train = method.train
     plain = type(train) is SGD or (type(train) is TwoStreams and train.personal_is_local)
+    gives = method.collaborate.gives
     require(
-        plain and not method.needs.reports,
+        plain and not method.needs.reports and gives.whole_model and gives.start,
         f"The client of {method.name} ({type(train).__name__}) is more than plain SGD, and the nodes do not run "
         "fedkin's client; make their ClientApp with fedkin.flower.client.",
     )

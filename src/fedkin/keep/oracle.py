@@ -17,7 +17,7 @@ class Oracle(Keep):
 
     @property
     def needs(self) -> Needs:
-        return super().needs | Needs(truth=True)
+        return Needs(replies=True, truth=True)
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         require(

@@ -87,7 +87,7 @@ class Relevance(Majority):
 
     @property
     def needs(self) -> Needs:
-        return super().needs | Needs(classes=True)  # an update is inverted to samples of each class
+        return super().needs | Needs(classes=True, whole_model=True)  # an update is inverted to samples of each class
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         like = next(iter(task.model.values()))

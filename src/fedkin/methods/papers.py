@@ -19,6 +19,8 @@ class Paper:
         return f"{self.authors}: {self.title}. {where}."
 
 
+RIVALS = "docs/papers/rivals.md"
+
 FEDAVG = Paper(
     "Communication-Efficient Learning of Deep Networks from Decentralized Data",
     "Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Agüera y Arcas",
@@ -55,6 +57,86 @@ FEDAMP = Paper(
     "AAAI",
     2021,
     "2007.03797",
+)
+PFEDGRAPH = Paper(
+    "Personalized Federated Learning with Inferred Collaboration Graphs",
+    "Rui Ye, Zhenyang Ni, Fangzhao Wu, Siheng Chen, Yanfeng Wang",
+    "ICML",
+    2023,
+    page=RIVALS,
+)
+FEDDWA = Paper(
+    "FedDWA: Personalized Federated Learning with Dynamic Weight Adjustment",
+    "Jiahao Liu, Jiang Wu, Jinyu Chen, Miao Hu, Yipeng Zhou, Di Wu",
+    "IJCAI",
+    2023,
+    "2305.06124",
+    RIVALS,
+)
+CFL = Paper(
+    "Clustered Federated Learning: Model-Agnostic Distributed Multitask Optimization Under Privacy Constraints",
+    "Felix Sattler, Klaus-Robert Müller, Wojciech Samek",
+    "IEEE Transactions on Neural Networks and Learning Systems",
+    2021,
+    "1910.01991",
+    RIVALS,
+)
+PFEDSIM = Paper(
+    "pFedSim: Similarity-Aware Model Aggregation Towards Personalized Federated Learning",
+    "Jiahao Tan, Yipeng Zhou, Gang Liu, Jessie Hui Wang, Shui Yu",
+    "arXiv",
+    2023,
+    "2305.15706",
+    RIVALS,
+)
+FEDPER = Paper(
+    "Federated Learning with Personalization Layers",
+    "Manoj Ghuhan Arivazhagan, Vinay Aggarwal, Aaditya Kumar Singh, Sunav Choudhary",
+    "arXiv",
+    2019,
+    "1912.00818",
+    RIVALS,
+)
+LGFEDAVG = Paper(
+    "Think Locally, Act Globally: Federated Learning with Local and Global Representations",
+    "Paul Pu Liang, Terrance Liu, Liu Ziyin, Nicholas B. Allen, Randy P. Auerbach, David Brent, Ruslan Salakhutdinov, "
+    "Louis-Philippe Morency",
+    "arXiv",
+    2020,
+    "2001.01523",
+    RIVALS,
+)
+FEDREP = Paper(
+    "Exploiting Shared Representations for Personalized Federated Learning",
+    "Liam Collins, Hamed Hassani, Aryan Mokhtari, Sanjay Shakkottai",
+    "ICML",
+    2021,
+    "2102.07078",
+    RIVALS,
+)
+FEDBABU = Paper(
+    "FedBABU: Towards Enhanced Representation for Federated Image Classification",
+    "Jaehoon Oh, Sangmook Kim, Se-Young Yun",
+    "ICLR",
+    2022,
+    "2106.06042",
+    RIVALS,
+)
+IFCA = Paper(
+    "An Efficient Framework for Clustered Federated Learning",
+    "Avishek Ghosh, Jichan Chung, Dong Yin, Kannan Ramchandran",
+    "NeurIPS",
+    2020,
+    "2006.04088",
+    RIVALS,
+)
+FEDFOMO = Paper(
+    "Personalized Federated Learning with First Order Model Optimization",
+    "Michael Zhang, Karan Sapra, Sanja Fidler, Serena Yeung, Jose M. Alvarez",
+    "ICLR",
+    2021,
+    "2012.08565",
+    RIVALS,
 )
 PFEDME = Paper(
     "Personalized Federated Learning with Moreau Envelopes",
@@ -160,6 +242,16 @@ PAPERS: dict[str, tuple[Paper, ...]] = {
     "fedacs": (FEDACS,),
     "fedamp": (FEDAMP,),
     "heurfedamp": (FEDAMP,),
+    "pfedgraph": (PFEDGRAPH,),
+    "feddwa": (FEDDWA,),
+    "cfl": (CFL,),
+    "pfedsim": (PFEDSIM,),
+    "fedper": (FEDPER,),
+    "lgfedavg": (LGFEDAVG,),
+    "fedrep": (FEDREP,),
+    "fedbabu": (FEDBABU,),
+    "ifca": (IFCA,),
+    "fedfomo": (FEDFOMO,),
     "pfedme": (PFEDME,),
     "perfedavg": (PERFEDAVG,),
     "ditto": (DITTO,),
@@ -173,6 +265,7 @@ PAPERS: dict[str, tuple[Paper, ...]] = {
     "sfedavg": (SFEDAVG,),
     "pfedre": (PFEDRE,),
     "pfedre_aligned": (PFEDRE,),
+    "pfedre_robust": (PFEDRE,),
     "krum": (KRUM,),
     "multikrum": (KRUM,),
     "trimmed_mean": (YIN,),

@@ -13,7 +13,7 @@ from typing import Literal
 
 from fedkin.collaborate import Mean
 from fedkin.errors import require
-from fedkin.keep import Alignment, Oracle, Relevance
+from fedkin.keep import Alignment, Oracle, Relevance, Robust
 from fedkin.methods.bases import require_method
 from fedkin.methods.fedavg import fedavg
 from fedkin.parts import Method
@@ -46,7 +46,7 @@ def pfedre(
     found to be `who` in more than half of the first `after` rounds take part no longer (Fig. 6).
     """
     require_method(base)
-    keep = Relevance(samples=samples, iterations=iterations, rate=rate, labels=labels)
+    keep = Relevance(samples=samples, iterations=iterations, rate=rate, labels=labels, min_gap=None)  # the paper's rule
     if base is not None:
         given = (eta, epochs, batch, gamma, eta_v, beta, lam, fraction) == (0.05, 1, 32, 0.0, None, "local", 1.0, 1.0)
         require(given, "With a base, PFedRe is only its filter; how clients train and who is selected is the base's.")
@@ -76,6 +76,13 @@ def pfedre_aligned(base: Method | None = None) -> Method:
     """
     method = pfedre(base)
     return replace(method, name=method.name.replace("pfedre", "pfedre_aligned", 1), keep=Alignment())
+
+
+def pfedre_robust(base: Method | None = None) -> Method:
+    """As `pfedre`, with a filter of our own that looks at direction and distance of updates over all rounds, and leaves
+    nobody out where nobody stands apart (docs/papers/robust.md)."""
+    method = pfedre(base)
+    return replace(method, name=method.name.replace("pfedre", "pfedre_robust", 1), keep=Robust())
 
 
 def oracle(base: Method | None = None) -> Method:

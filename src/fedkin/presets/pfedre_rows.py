@@ -147,8 +147,8 @@ def filters(one: Setting) -> dict[str, Method]:
     method = one.pfedre()
     found = {
         "PFedRe": method,
-        "L1 of updates": replace(method, keep=UpdateDistance("l1")),
-        "Alignment": replace(method, keep=Alignment()),
+        "L1 of updates": replace(method, keep=UpdateDistance("l1", min_gap=None)),  # the paper's rule
+        "Alignment": replace(method, keep=Alignment(min_gap=None)),
     }
     return {row: replace(made, name=row) for row, made in found.items()}
 

@@ -83,6 +83,11 @@ def protected(method: Method, privacy: Privacy) -> Method:
         f"In '{name}' clients send {'samples' if train.pools else 'averages of samples'} before round 1, which --dp "
         "does not protect; choose another method.",
     )
+    require(
+        method.collaborate.gives.start,
+        f"In '{name}' each client tells what it makes of the models it is sent, which --dp does not protect; choose "
+        "another method.",
+    )
     told = ", ".join(method.needs.reports)
     require(
         not told or privacy.losses,

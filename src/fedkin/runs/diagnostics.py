@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedkin.core import tree
 from fedkin.engines.engine import Engine, Score
+from fedkin.errors import require
 from fedkin.evaluate import blocks, joined, personal_models
 from fedkin.log import Log
 from fedkin.messages import Model, Task
@@ -91,24 +92,26 @@ def heterogeneity(method: Method, task: Task, engine: Engine, state: State, log:
 def gradient_norm(method: Method, task: Task, engine: Engine, state: State) -> Numbers:
     """Return |grad F_lambda(W)|, which FedACS's theorem bounds, and its two parts.
 
-    W has the models of all clients as columns: their own or, where they hold none, the common one. 'loss' is the norm
+    W has the models of all clients as columns: their own, or what they are sent if they hold none. 'loss' is the norm
     of grad F(W), whose columns are the gradients of the clients' training losses. 'pull' is that of
     lambda grad R(W) = (W - U) / beta, with U what the server would send them now and beta the rate of the next round:
     so lambda is alpha / beta, as in the theorem. 'norm' is that of their sum. Without a U there is the first only.
     """
+    known = method.collaborate.gives.start
+    require(known, f"Clients of {method.name} choose where they start; leave --gradient-norm out.")
     everyone = torch.arange(task.n)
     common = method.collaborate.model(state.collaborate)
     if method.collaborate.gives.own_model:
         models = engine.current(everyone, method.train.shared)
     else:
-        assert common is not None
-        models = tree.repeated(common, task.n)
+        sent = method.collaborate.send(state.collaborate, task, everyone, None)[0].to(everyone)["model"]
+        models = sent if common is None else tree.repeated(common, task.n)
     slopes = engine.gradients(models, everyone)
     pull = norm = None
     if method.needs.current:
         sent = method.collaborate.send(state.collaborate, task, everyone, models)[0].to(everyone)["model"]
         rate = method.train.rate(state.round + 1)
-        pulls = tree.mapped(lambda w, u: (w - u) / rate, models, sent)
+        pulls = tree.mapped(lambda w, u: (w - u) / rate, models, models | sent)  # what is not sent does not pull
         pull, norm = length(pulls), length(tree.added(slopes, pulls))
     return {"gradient": {"norm": norm, "loss": length(slopes), "pull": pull}}
 

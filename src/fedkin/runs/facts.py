@@ -79,7 +79,8 @@ def about_clients(federation: Federation) -> dict[str, Any]:
 
 
 def fingerprint(federation: Federation) -> str:
-    """Return a check sum of the data: who owns what, all labels, up to 20,000 samples, and who is irrelevant.
+    """Return a check sum of the data: who owns what, all labels, up to 20,000 samples, who is irrelevant, and
+    what these upload instead of their updates.
 
     Of samples that lie elsewhere it is one of the check sums that were told (`source`).
     """
@@ -91,6 +92,8 @@ def fingerprint(federation: Federation) -> str:
     parts = [federation.y, federation.x[::step], *(t for index in lists for t in (index.rows, index.start))]
     for part in [*parts, federation.irrelevant] if federation.irrelevant is not None else parts:
         digest.update(part.contiguous().numpy().tobytes())
+    if federation.attack is not None:
+        digest.update(f"{federation.attack.kind} {federation.attack.strength}".encode())
     return digest.hexdigest()
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fedkin import evaluate, metrics, models
 from fedkin.core import batches, tree
+from fedkin.core.layers import layers
 from fedkin.data.federation import Federation
 from fedkin.engines import ACTORS, Engine, engine_called
 from fedkin.engines.cluster.connection import check_cluster, kept
@@ -22,6 +23,7 @@ from fedkin.engines.network import Network
 from fedkin.engines.problem import network_of, task_of
 from fedkin.errors import require
 from fedkin.messages import Batch, Model, Task
+from fedkin.parts import Method
 from fedkin.privacy import Guard, accountant
 from fedkin.runs import files, memory
 from fedkin.runs.experiment import DTYPES, Experiment
@@ -52,6 +54,8 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     """Check that an experiment fits its data, and choose what it leaves open. No client is built."""
     method = experiment.method
     check_task(experiment, federation)
+    shown = f"'{method.name}' mixes the models that clients hold, so no update can be attacked; use flip or ood."
+    require(federation.attack is None or not method.needs.current, shown)
     if experiment.privacy is not None:
         accountant.check_installed()
     if experiment.engine == "ray":
@@ -72,6 +76,7 @@ def set_up(experiment: Experiment, federation: Federation) -> Setup:
     at_once = network.unlifted is None or experiment.engine == "plain"
     require(at_once, f"{network.unlifted} cannot run for many clients at once; use --engine plain, or another layer.")
     task = task_of(federation, network, experiment.rounds, experiment.seed)
+    check_layers(method, list(network.model))
     if method.needs.truth:
         task = replace(task, irrelevant=federation.irrelevant)
     engine = engine_called(experiment.engine)
@@ -136,6 +141,13 @@ def check_simulated(experiment: Experiment) -> None:
         not experiment.method.train.pools, f"{name} puts samples together, and each node has its own; leave it out."
     )
     require(experiment.device == "cpu", "With --engine flower clients train on the CPU; leave --device out.")
+
+
+def check_layers(method: Method, names: list[str]) -> None:
+    """Refuse a network of one layer where a part treats its head and its body differently."""
+    part = next((p for p in (method.select, method.train, method.keep, method.collaborate) if p.needs.layers), None)
+    sentence = f"{type(part).__name__} of '{method.name}' needs a network with a body and a head, and this one has"
+    require(part is None or len(layers(names)) > 1, f"{sentence} one layer; choose another, as --model dnn:100.")
 
 
 def built(

@@ -48,7 +48,7 @@ class Attention(Select):
 
     @property
     def needs(self) -> Needs:
-        return Needs(replies=True) | scheduled(self.fraction).needs
+        return Needs(replies=True, start=True) | scheduled(self.fraction).needs
 
     def init(self, task: Task) -> Slot:
         sizes = task.sizes.double()

@@ -38,7 +38,7 @@ class Shapley(Select):
 
     @property
     def needs(self) -> Needs:
-        return Needs(replies=True, common_model=True, classes=True)
+        return Needs(replies=True, common_model=True, whole_model=True, start=True, classes=True)
 
     def init(self, task: Task) -> Slot:
         if task.validation is None:

@@ -14,6 +14,7 @@ from fedkin.core.tree import Message, Model
 from fedkin.engines.batching import Pool
 from fedkin.engines.engine import Score, Split
 from fedkin.engines.problem import network_of
+from fedkin.engines.replies import completed
 from fedkin.engines.stacked import Stacked
 from fedkin.errors import require
 from fedkin.messages import Sent
@@ -162,10 +163,12 @@ class Client:
         of, sent, round = look["of"], self.sent(look["sent"]), allowed.whole(look["round"], "A round")
         require(of in ("held", "personal", "tuned"), f"A site has no model that is '{of}'.")
         if of == "tuned":
-            return self.engine.train(self.part, sent, ME, round, keep=False).upload["model"]
+            return self.engine.train(self.part.at_home(), sent, ME, round, keep=False).upload["model"]
         if of == "personal":
             return self.engine.personal(self.part, sent, ME, round)
-        return sent.own["model"] if "model" in sent.own else self.engine.current(ME, self.slot(look["slot"]))
+        if "model" not in sent.own:
+            return self.engine.current(ME, self.slot(look["slot"]))
+        return completed(sent.own, self.engine.slots.read(ME), torch.tensor([True]), self.network.model)["model"]
 
     def store(self, model: Model, round: int) -> None:
         """Write the model by which this client is judged to its folder, with what it takes to build it again.
@@ -184,7 +187,8 @@ class Client:
         if message is None:
             return Sent(ME[:0])
         if "model" in message:
-            check_like(message["model"], self.network.model, "The model that the server sent")
+            like = {name: value for name, value in self.network.model.items() if name in message["model"]}
+            check_like(message["model"], like or self.network.model, "The model that the server sent")
         ordered = {name: in_order(model, self.network.model) for name, model in message.items()}
         return Sent(ME, own=stacked(ordered))
 

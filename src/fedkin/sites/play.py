@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fedkin.data.federation import Federation
 from fedkin.engines.engine import Engine
 from fedkin.errors import require
 from fedkin.runs import Experiment, Run, session
@@ -33,6 +34,8 @@ def run(
     require(not experiment.heterogeneity, sentence.format("--heterogeneity"))
     require(not experiment.gradient_norm, sentence.format("--gradient-norm"))
     require(not method.train.pools, f"{method.name} puts samples together, and samples do not leave a site.")
+    pretended = None if isinstance(experiment.data, Federation) else experiment.data.irrelevant
+    require(pretended is None, "Real sites are as they are, so none can be made irrelevant; leave --irrelevant out.")
     require(experiment.engine == "stacked", "Each site runs the engine 'stacked'; leave --engine out.")
     federation = sites.federation()
     there = replace(experiment, data=federation, chunk=1, threads=1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
+from torch import Tensor
 
 from fedkin.core import tree
-from fedkin.core.tree import Message, Model
+from fedkin.core.tree import Batch, Message, Model
 from fedkin.errors import BadInput
 from fedkin.messages import Work
 from fedkin.parts import Train
@@ -32,7 +34,29 @@ def like(part: Train, model: Model, own: bool, sent: Message | None) -> Message:
     """
     mine, first = part.slots(model, own), next(iter(model.values()))
     done = (torch.ones((), dtype=first.dtype) for _ in range(3))
-    return part.end(part.begin(sent, mine), sent, mine, Work(*done))[1]
+    some = None if sent is None or "model" not in sent else sent["model"]
+    if sent is not None and some is not None:
+        sent = sent | {"model": {name: some.get(name, value) for name, value in model.items()}}
+    if sent is not None and part.at_hand:
+        sent = part.meet(sent, mine, {}, Blind(model))
+    upload = part.end(part.begin(sent, mine), sent, mine, Work(*done))[1]
+    return upload if some is None else upload | {"model": {name: upload["model"][name] for name in some}}
+
+
+@dataclass(frozen=True)
+class Blind:
+    """The objective of a client without samples: every loss is zero."""
+
+    model: Model
+
+    def logits(self, model: Model, batch: Batch) -> Tensor:
+        return torch.zeros(0)
+
+    def loss(self, model: Model, batch: Batch) -> Tensor:
+        return next(iter(self.model.values())).new_zeros(())
+
+    def grad(self, model: Model, batch: Batch) -> Model:
+        return tree.zeros(model)
 
 
 def fitting(

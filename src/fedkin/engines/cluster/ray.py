@@ -195,7 +195,9 @@ class Ray:
             if keep and self.slots:
                 self.actors.remember(member, change, len(answers.at[member]))
         lost = tuple(sorted(broken))
-        return Apart(parts, lost, self.actors) if parts else Reply(ids[:0], {}, {}, lost)
+        reply = Apart(parts, lost, self.actors) if parts else Reply(ids[:0], {}, {}, lost)
+        attack = self.federation.attack if keep else None  # actors have none: no actor knows what all clients upload
+        return reply if attack is None else attack.passed(reply, sent)
 
     def train_together(
         self,

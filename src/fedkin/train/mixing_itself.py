@@ -1,0 +1,64 @@
+"""SGD from a mixture that the client makes itself of models that it is sent: the client of FedFomo."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedkin.contract import Needs
+from fedkin.core import tree
+from fedkin.core.tree import Batch, Message
+from fedkin.fields import Count
+from fedkin.messages import Objective, Work
+from fedkin.train.sgd import SGD
+
+NOTHING = 1e-12  # two models that are nearer are the same
+
+
+@dataclass(frozen=True)
+class MixingItself(SGD):
+    """theta starts at theta_i + sum_j w_j (theta_j - theta_i), w_j = max(0, (f(theta_i) - f(theta_j)) / |theta_j -
+    theta_i|), divided by their sum; without any positive w_j at theta_i.
+
+    theta_i is the client's own model, theta_j those it was sent, and f the loss on `samples` of its training samples.
+    The client uploads the w_j before they are cut off and divided, beside its model.
+    """
+
+    samples: Count = 200  # how many training samples a client looks at to weigh models; all if it has no more
+
+    @property
+    def needs(self) -> Needs:
+        return super().needs | Needs(models=("gains",), own_model=True)
+
+    @property
+    def at_hand(self) -> int:
+        return self.samples
+
+    def meet(self, sent: Message, mine: Message, batch: Batch, f: Objective) -> Message:
+        own, others = mine["model"], sent["others"]
+        before = f.loss(own, batch)
+        gains = []
+        for place in range(len(next(iter(others.values())))):
+            other = tree.row(others, place)
+            apart = tree.update(own, other)
+            length = torch.stack([value.square().sum() for value in apart.values()]).sum().sqrt()
+            gain = (before - f.loss(other, batch)) / length.clamp(min=NOTHING)
+            gains.append(torch.where(length > NOTHING, gain, 0.0).nan_to_num(0.0, 0.0, 0.0))
+        found = torch.stack(gains)
+        shares = normalised(found)
+
+        def mixed(value: Tensor, these: Tensor) -> Tensor:
+            return value + torch.tensordot(shares, these - value, dims=1)
+
+        return {"model": tree.mapped(mixed, own, others), "gains": {"of": found}}
+
+    def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
+        private, upload = super().end(carry, sent, mine, work)
+        return private, upload | ({"gains": sent["gains"]} if sent and "gains" in sent else {})
+
+
+def normalised(gains: Tensor) -> Tensor:
+    """The positive gains, divided by their sum; zeros where there are none."""
+    positive = gains.clamp(min=0)
+    total = positive.sum(-1, keepdim=True)
+    return torch.where(total > 0, positive / total.clamp(min=torch.finfo(total.dtype).tiny), 0.0)
