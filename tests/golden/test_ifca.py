@@ -82,11 +82,12 @@ def test_the_models_start_apart_and_with_the_same_numbers(started: Any) -> None:
     """The classic mistake: all models start alike, so that every client chooses the first for ever."""
     _, task, state = started(composed(3))
     models = [tree.row(state.collaborate["models"], c) for c in range(3)]
+    for one, other in ((0, 1), (0, 2), (1, 2)):  # few numbers, as of a bias, may come to lie as they did
+        assert not all(torch.equal(models[one][name], models[other][name]) for name in task.model)
     for name, value in task.model.items():
         assert torch.equal(models[0][name], value)
-        for one, other in ((0, 1), (0, 2), (1, 2)):
-            assert not torch.equal(models[one][name], models[other][name])
-            assert torch.equal(models[one][name].flatten().sort().values, models[other][name].flatten().sort().values)
+        for other in models[1:]:
+            assert torch.equal(other[name].flatten().sort().values, value.flatten().sort().values)
 
 
 def test_two_kinds_of_clients_find_two_models(start: Any) -> None:

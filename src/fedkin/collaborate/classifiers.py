@@ -79,4 +79,5 @@ class ClassifierSimilarity(Mixing):
 def unit_rows(weight: Tensor) -> Tensor:
     """The rows of each client's weight, (m, classes, width), divided by their lengths."""
     flat = weight.double().reshape(*weight.shape[:2], -1)
-    return flat / flat.norm(dim=2, keepdim=True).clamp(min=NOTHING)
+    unit: Tensor = flat / flat.norm(dim=2, keepdim=True).clamp(min=NOTHING)
+    return unit

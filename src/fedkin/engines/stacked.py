@@ -107,7 +107,10 @@ class Stacked(Simulation):
         return found
 
     def chunk_met(self, part: Train, sent: Message, mine: Message, batch: Batch) -> Message:
-        found: Message = vmap(lambda *each: part.meet(*each, self.network))(sent, mine, batch)
+        def one(sent: Message, mine: Message, batch: Batch) -> Message:
+            return part.meet(sent, mine, batch, self.network)
+
+        found: Message = vmap(one)(sent, mine, batch)
         return found
 
     def stepping(self, part: Train, rate: float) -> Step:

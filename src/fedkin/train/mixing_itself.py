@@ -48,7 +48,8 @@ class MixingItself(SGD):
         shares = normalised(found)
 
         def mixed(value: Tensor, these: Tensor) -> Tensor:
-            return value + torch.tensordot(shares, these - value, dims=1)
+            moved: Tensor = torch.tensordot(shares, these - value, dims=1)
+            return value + moved
 
         return {"model": tree.mapped(mixed, own, others), "gains": {"of": found}}
 
