@@ -44,6 +44,8 @@ REFUSED = {
     "fedmix": "In 'fedmix' clients send averages of samples before round 1, which --dp does not protect",
     "pooled": "In 'pooled' clients send samples before round 1, which --dp does not protect",
     "active": "In 'active' each client tells its loss, which --dp does not protect; allow it by losses=true",
+    "ifca": "In 'ifca' each client tells what it makes of the models it is sent, which --dp does not protect",
+    "fedfomo": "In 'fedfomo' each client tells what it makes of the models it is sent, which --dp does not protect",
 }
 
 

@@ -76,7 +76,8 @@ class Robust(Keep):
     ) -> tuple[Tensor, Slot]:
         ids, before = reply.ids, sent.to(reply.ids)["model"]
         updates = tree.vector(tree.update(before, reply.upload["model"])).double()  # (m, d)
-        came = tree.vector(before).double() - tree.vector(tree.repeated(task.model, 1)).double()
+        first = {name: task.model[name][None] for name in before}  # of the layers that are sent
+        came = tree.vector(before).double() - tree.vector(first).double()
         each = updates.norm(dim=1).cpu() / (reply.report["rate"] * reply.report["reach"]).double().cpu()
         long = slot["long"].index_add(0, ids, each / middle(each).clamp(min=NOTHING))
         judged = slot["judged"].index_add(0, ids, torch.ones_like(each))
