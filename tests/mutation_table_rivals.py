@@ -51,11 +51,12 @@ RIVALS = [
         "~for_head if name in head else for_head",
         LAYERS,
     ),
+    Mutation("head-has-all-few-steps", "(number // part.batches_per_step + 1)", "number // part.batches_per_step", LAYERS),
     Mutation("home-is-frozen-too", "return SGD(**self.alone())", "return self", LAYERS),
     Mutation(
         "clock-of-another-client",
-        "number // part.batches_per_step / steps",
-        "number // part.batches_per_step / steps.max()",
+        "(number // part.batches_per_step + 1) / steps",
+        "(number // part.batches_per_step + 1) / steps.max()",
         LAYERS,
     ),
     Mutation(

@@ -96,7 +96,7 @@ class Train(Part):
     picks: ClassVar[str | None] = None  # the prepared model of which each batch has one random row, 'picked <name>'
     own_streams: ClassVar[bool] = False  # whether the batches of a step have a random stream each even with `steps`
 
-    clocked: ClassVar[bool] = False  # whether each batch says in 'done' which share of the round's steps is behind
+    clocked: ClassVar[bool] = False  # whether each batch says in 'done' which share of the round's steps it ends
     pools: ClassVar[bool] = False  # whether one model is trained on the samples of all clients of a round together
     counts: ClassVar[bool] = False  # whether batches have 'counts': how many samples of each class the client has
 

@@ -37,7 +37,7 @@ def trained(start: Model, batches: Any, train: Any) -> Model:
         after = net.combined((1.0, w), (-train.eta, v))
         names = (A, a, B, b)
         if isinstance(train, HeadThenBody):
-            names = (B, b) if k < train.head * len(batches) else (A, a)
+            names = (B, b) if k + 1 <= train.head * len(batches) else (A, a)
         w, velocity = w | only(after, names), velocity | only(v, names)
     return w
 

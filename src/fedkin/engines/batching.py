@@ -183,7 +183,7 @@ class Batching:
             result |= {f"picked {name}": value[at] for name, value in self.pool.message[part.picks].items()}
         if part.clocked:
             steps = torch.from_numpy(work.steps[live]).to(self.device, self.dtype)
-            result["done"] = number // part.batches_per_step / steps
+            result["done"] = (number // part.batches_per_step + 1) / steps
         if network.masks:
             streams = self.streams(part, "dropout", work.round, work.ids[live].numpy())
             nth, stream = divmod(number, len(streams))

@@ -17,6 +17,7 @@ from fedkin.train.sgd import SGD
 @dataclass(frozen=True)
 class HeadThenBody(SGD):
     """In the first `head` of a round's steps only the last layer changes, in the others only the layers before it.
+    So the last step is one for the body, unless `head` is 1.
 
     FedRep has most steps for the head; FedBABU has none, so that its head stays as it was at the start. A client that
     takes a common model home trains all of it there, or with `tunes="head"` its head alone.
@@ -41,7 +42,7 @@ class HeadThenBody(SGD):
         return SGD(**self.alone())
 
     def step(self, carry: Message, batches: tuple[Batch, ...], f: Objective, rate: float) -> Message:
-        after, for_head = super().step(carry, batches, f, rate), batches[0]["done"] < self.head
+        after, for_head = super().step(carry, batches, f, rate), batches[0]["done"] <= self.head
         head = set(chosen(carry["model"], "head"))
 
         def turned(name: str, new: Tensor, old: Tensor) -> Tensor:
