@@ -51,7 +51,9 @@ RIVALS = [
         "~for_head if name in head else for_head",
         LAYERS,
     ),
-    Mutation("head-has-all-few-steps", "(number // part.batches_per_step + 1)", "number // part.batches_per_step", LAYERS),
+    Mutation(
+        "head-has-all-few-steps", "(number // part.batches_per_step + 1)", "number // part.batches_per_step", LAYERS
+    ),
     Mutation("home-is-frozen-too", "return SGD(**self.alone())", "return self", LAYERS),
     Mutation(
         "clock-of-another-client",
@@ -70,7 +72,8 @@ RIVALS = [
         "np.arange(rows.shape[1]) < rows.shape[1] + 0 * plan.count[:, :1]",
         IFCA,
     ),
-    Mutation("losses-not-gains", "(before - f.loss(other, batch))", "(f.loss(other, batch) - before)", FOMO),
+    Mutation("losses-not-gains", "(loss - f.loss(other, batch))", "(f.loss(other, batch) - loss)", FOMO),
+    Mutation("compared-with-what-it-trained", 'before, own = mine["before"]', 'before, own = mine["model"]', FOMO),
     Mutation(
         "worse-models-mixed",
         "positive = gains.clamp(min=0)\n    total = positive.sum(-1",

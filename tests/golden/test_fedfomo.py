@@ -52,6 +52,7 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
     hand = Hand(federation, method)
     engine, task, state = started(method)
     theta: list[Model] = [hand.first] * hand.n
+    before: list[Model] = [hand.first] * hand.n
     liking = [[0.0] * hand.n for _ in range(hand.n)]
     mixtures = 0
     for t in range(1, ROUNDS + 1):
@@ -59,25 +60,25 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
         ids = hand.selected(t)
         after, gained = {}, {}
         for i in ids:
-            others = offered(theta, ids, liking, i, part.models)
+            several = [i, *offered(theta, ids, liking, i, part.models)]
             gains = []
-            for j in others:
-                far = apart(theta[i], theta[j])
-                gains.append((loss(hand, theta[i], i) - loss(hand, theta[j], i)) / far if far > 1e-12 else 0.0)
+            for j in several:
+                far = apart(before[i], theta[j])
+                gains.append((loss(hand, before[i], i) - loss(hand, theta[j], i)) / far if far > 1e-12 else 0.0)
             total = sum(max(gain, 0.0) for gain in gains)
-            start = theta[i]
+            start = before[i]
             if total > 0.0:
-                each = zip(gains, others, strict=True)
-                start = net.combined(*((max(gain, 0.0) / total, theta[j]) for gain, j in each))
-                mixtures += 1
-            after[i] = net.sgd(start, hand.batches(t, i), train.eta)
-            gained[i] = dict(zip(others, gains, strict=True))
+                shares = [max(gain, 0.0) / total for gain in gains]
+                start = net.combined(*((share, theta[j]) for share, j in zip(shares, several, strict=True)))
+                mixtures += any(share > 0.0 and j != i for share, j in zip(shares, several, strict=True))
+            after[i] = start, net.sgd(start, hand.batches(t, i), train.eta)
+            gained[i] = list(zip(several, gains, strict=True))
         for i in ids:
-            theta[i] = after[i]
-            for j, gain in gained[i].items():
+            before[i], theta[i] = after[i]
+            for j, gain in gained[i]:
                 liking[i][j] += gain
         assert log.reply is not None
-        assert by_hand.farthest(log.reply.upload["model"], [after[i] for i in ids]) < 1e-9
+        assert by_hand.farthest(log.reply.upload["model"], [theta[i] for i in ids]) < 1e-9
         assert by_hand.farthest(engine.slots.read(torch.arange(hand.n))["model"], theta) < 1e-9
         assert state.collaborate["liking"].tolist() == [pytest.approx(row, abs=1e-8) for row in liking]
     assert (mixtures > 0) == (case != "alone")
@@ -93,9 +94,27 @@ def test_a_worse_model_is_never_mixed_in() -> None:
         def loss(self, model: Any, batch: Any) -> torch.Tensor:
             return model["w"].sum()
 
-    met = method.train.meet({"others": others}, {"model": own}, {}, Slope())  # type: ignore[arg-type]
-    assert met["gains"]["of"].tolist() == [-1.0, 1.0]
+    mine = {"model": {"w": torch.tensor([1.5])}, "before": own}
+    met = method.train.meet({"others": others}, mine, {}, Slope())  # type: ignore[arg-type]
+    assert met["gains"]["of"].tolist() == [-1.0, -1.0, 1.0]
     assert met["model"]["w"].tolist() == [-2.0]
+    worse = {"model": {"w": torch.tensor([1.5])}, "before": {"w": torch.tensor([-3.0])}}
+    assert method.train.meet({"others": others}, worse, {}, Slope())["model"]["w"].tolist() == [-3.0]  # type: ignore[arg-type]
+
+
+def test_who_is_better_than_the_start_is_mixed_in_beside_what_was_trained() -> None:
+    """The classic mistake: others are compared with what the client has just trained, which fits its samples better
+    than anything else, so that everybody trains alone."""
+    method = composed(2)
+
+    class Bowl:
+        def loss(self, model: Any, batch: Any) -> torch.Tensor:
+            return (model["w"] - 4.0).abs().sum()
+
+    mine = {"model": {"w": torch.tensor([3.0])}, "before": {"w": torch.tensor([0.0])}}
+    met = method.train.meet({"others": {"w": torch.tensor([[1.0], [-2.0]])}}, mine, {}, Bowl())  # type: ignore[arg-type]
+    assert met["gains"]["of"].tolist() == [1.0, 1.0, -1.0]
+    assert met["model"]["w"].tolist() == [2.0]
 
 
 def test_who_learns_from_whom_is_what_clients_said(federation: Any, started: Any) -> None:

@@ -60,8 +60,8 @@ class Offers(Collaborate):
         return Sent(ids, own={"others": others}, kin=learned), slot | {"offered": ids[order]}
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
-        gains = reply.upload["gains"]["of"].double().cpu()  # (k, M)
-        whose = slot["offered"][torch.searchsorted(sent.ids, reply.ids)]
+        gains = reply.upload["gains"]["of"].double().cpu()  # (k, 1 + M), a client's own model first
+        whose = torch.cat([reply.ids[:, None], slot["offered"][torch.searchsorted(sent.ids, reply.ids)]], 1)
         positive = gains.clamp(min=0)
         total = positive.sum(1, keepdim=True)
         shares = torch.zeros(len(reply.ids), task.n, dtype=torch.float64)

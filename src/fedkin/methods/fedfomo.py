@@ -3,7 +3,8 @@
 Round:
     select       `count` clients uniformly
     collaborate  each is sent the models of those others that have served it best
-    train        theta_i + sum_j w_j (theta_j - theta_i), with w_j ~ max(0, loss less / distance); then SGD from there
+    train        theta_b + sum_j w_j (theta_j - theta_b), with w_j ~ max(0, loss less / distance); then SGD from there.
+                 theta_b is where the client started last, the theta_j are its own model and those it was sent
 """
 
 from fedkin.collaborate import Offers

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fedkin.contract import Needs
 from fedkin.core import tree
-from fedkin.core.tree import Batch, Message
+from fedkin.core.tree import Batch, Message, Model
 from fedkin.fields import Count
 from fedkin.messages import Objective, Work
 from fedkin.train.sgd import SGD
@@ -17,11 +17,12 @@ NOTHING = 1e-12  # two models that are nearer are the same
 
 @dataclass(frozen=True)
 class MixingItself(SGD):
-    """theta starts at theta_i + sum_j w_j (theta_j - theta_i), w_j = max(0, (f(theta_i) - f(theta_j)) / |theta_j -
-    theta_i|), divided by their sum; without any positive w_j at theta_i.
+    """theta starts at theta_b + sum_j w_j (theta_j - theta_b), w_j = max(0, (f(theta_b) - f(theta_j)) / |theta_j -
+    theta_b|), divided by their sum; without any positive w_j at theta_b.
 
-    theta_i is the client's own model, theta_j those it was sent, and f the loss on `samples` of its training samples.
-    The client uploads the w_j before they are cut off and divided, beside its model.
+    theta_b is the model from which the client started when it trained last. The theta_j are the model that it has
+    trained from there and those it was sent, and f is the loss on `samples` of its training samples. The client uploads
+    the w_j before they are cut off and divided, beside its model; the first of them is that of its own model.
     """
 
     samples: Count = 200  # how many training samples a client looks at to weigh models; all if it has no more
@@ -34,15 +35,18 @@ class MixingItself(SGD):
     def at_hand(self) -> int:
         return self.samples
 
+    def slots(self, model: Model, own: bool) -> Message:
+        return {"model": model, "before": model}
+
     def meet(self, sent: Message, mine: Message, batch: Batch, f: Objective) -> Message:
-        own, others = mine["model"], sent["others"]
-        before = f.loss(own, batch)
-        gains = []
-        for place in range(len(next(iter(others.values())))):
-            other = tree.row(others, place)
-            apart = tree.update(own, other)
+        before, own = mine["before"], mine["model"]
+        several = tree.mapped(lambda value, others: torch.cat([value[None], others]), own, sent["others"])
+        loss, gains = f.loss(before, batch), []
+        for place in range(len(next(iter(several.values())))):
+            other = tree.row(several, place)
+            apart = tree.update(before, other)
             length = torch.stack([value.square().sum() for value in apart.values()]).sum().sqrt()
-            gain = (before - f.loss(other, batch)) / length.clamp(min=NOTHING)
+            gain = (loss - f.loss(other, batch)) / length.clamp(min=NOTHING)
             gains.append(torch.where(length > NOTHING, gain, 0.0).nan_to_num(0.0, 0.0, 0.0))
         found = torch.stack(gains)
         shares = normalised(found)
@@ -51,11 +55,13 @@ class MixingItself(SGD):
             moved: Tensor = torch.tensordot(shares, these - value, dims=1)
             return value + moved
 
-        return {"model": tree.mapped(mixed, own, others), "gains": {"of": found}}
+        return {"model": tree.mapped(mixed, before, several), "gains": {"of": found}}
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
         private, upload = super().end(carry, sent, mine, work)
-        return private, upload | ({"gains": sent["gains"]} if sent and "gains" in sent else {})
+        if not sent or "gains" not in sent:
+            return private | {"before": mine["model"]}, upload
+        return private | {"before": sent["model"]}, upload | {"gains": sent["gains"]}
 
 
 def normalised(gains: Tensor) -> Tensor:
