@@ -68,11 +68,18 @@ RIVALS = [
     Mutation("clusters-take-everybody", "share = weight * choice[:, c]", "share = weight", IFCA),
     Mutation(
         "padding-is-weighed",
-        "np.arange(rows.shape[1]) < plan.count[:, :1]",
-        "np.arange(rows.shape[1]) < rows.shape[1] + 0 * plan.count[:, :1]",
+        "(torch.arange(rows.shape[1]) < count)",
+        "(torch.arange(rows.shape[1]) < rows.shape[1] + 0 * count)",
         IFCA,
     ),
     Mutation("losses-not-gains", "(loss - f.loss(other, batch))", "(f.loss(other, batch) - loss)", FOMO),
+    Mutation("trained-on-what-is-held-out", "without=0 if self.validate else None", "without=None", FOMO),
+    Mutation(
+        "weighed-by-what-is-trained-on",
+        "if part.held:\n            places, count",
+        "if False:\n            places, count",
+        FOMO,
+    ),
     Mutation("compared-with-what-it-trained", 'before, own = mine["before"]', 'before, own = mine["model"]', FOMO),
     Mutation(
         "worse-models-mixed",

@@ -108,7 +108,7 @@ class Train(Part):
 
     @property
     def held(self) -> int:
-        """How many of the folds, the first ones, hold the samples that `reflect` sees."""
+        """How many of the folds, the first ones, hold the samples that `reflect` and `meet` see."""
         return 0
 
     @property
@@ -192,7 +192,7 @@ class Train(Part):
         """What a client makes of what it was sent before it begins, as a choice among several models. Called only if
         `at_hand`; `begin` and `end` are then given this in place of what was sent.
 
-        batch: `at_hand` of its training samples, or all if it has no more.
+        batch: `at_hand` of its training samples, or all if it has no more; where folds are `held`, of these.
         """
         return sent
 

@@ -14,6 +14,7 @@ from small import seen_round
 from transcribed import Hand
 
 from fedkin.collaborate import Offers
+from fedkin.errors import BadInput
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.select import Uniform
@@ -27,9 +28,28 @@ def composed(models: int, count: int = 7, **train: Any) -> Method:
     return Method("tried", Uniform(count=count), part, Everyone(), Offers(models))
 
 
+def held_out(hand: Hand, client: int) -> set[int]:
+    """The rows of a client's samples that it does not train on: a random choice, taken from fedkin."""
+    train: Any = hand.method.train
+    if train.validate is None:
+        return set()
+    rows, start = hand.federation.train[client].tolist(), sum(hand.sizes[:client])
+    folds = hand.engine.batching.folded(train).of[int(start) :].tolist()
+    return {row for row, fold in zip(rows, folds, strict=False) if fold == 0}
+
+
 def loss(hand: Hand, model: Model, client: int) -> float:
-    samples = [(hand.x[row], hand.y[row]) for row in hand.federation.train[client].tolist()]
-    return net.scored(model, samples)[1] / len(samples)
+    rows = held_out(hand, client) or hand.federation.train[client].tolist()
+    return net.scored(model, [(hand.x[row], hand.y[row]) for row in rows])[1] / len(rows)
+
+
+def batches(hand: Hand, t: int, client: int) -> list[Any]:
+    """The mini-batches of a round, without what is held out. One with nothing left has no gradient."""
+    plan, out = hand.engine.batching.planned(hand.method.train, t, torch.tensor([client])), held_out(hand, client)
+    found = []
+    for rows, count in zip(plan.rows[:, 0].tolist(), plan.count[:, 0].tolist(), strict=True):
+        found.append([(hand.x[row], hand.y[row]) for row in rows[:count] if row not in out])
+    return [some for some in found if some]
 
 
 def apart(one: Model, other: Model) -> float:
@@ -41,7 +61,20 @@ def offered(theta: list[Model], ids: list[int], liking: list[list[float]], i: in
     return others[:count] or [i]
 
 
-CASES = {"all": composed(9), "two": composed(2), "some take part": composed(3, 4), "alone": composed(3, 1)}
+CASES = {
+    "all": composed(9),
+    "two": composed(2),
+    "half": composed(2, validate=2, steps=None, epochs=2),
+    "none held out": composed(9, validate=None),
+    "some take part": composed(3, 4, validate=None),
+    "alone": composed(3, 1),
+}
+
+
+def test_the_samples_held_out_are_a_share() -> None:
+    assert composed(2, validate=5).train.folds == 5
+    with pytest.raises(BadInput, match="leaves no sample to train on"):
+        composed(2, validate=1)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -71,7 +104,7 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
                 shares = [max(gain, 0.0) / total for gain in gains]
                 start = net.combined(*((share, theta[j]) for share, j in zip(shares, several, strict=True)))
                 mixtures += any(share > 0.0 and j != i for share, j in zip(shares, several, strict=True))
-            after[i] = start, net.sgd(start, hand.batches(t, i), train.eta)
+            after[i] = start, net.sgd(start, batches(hand, t, i), train.eta)
             gained[i] = list(zip(several, gains, strict=True))
         for i in ids:
             before[i], theta[i] = after[i]

@@ -220,21 +220,30 @@ class Batching:
 
     def held(self, part: Train, ids: Tensor) -> Batch:
         """Return samples of the folds that a part holds out, stacked: at most `MOST` of each client."""
-        folds = self.folded(part)
-        mine = [folds.held(part.held, *self.starts[i : i + 2])[:MOST] for i in ids.tolist()]
-        places = torch.nn.utils.rnn.pad_sequence([torch.from_numpy(some) for some in mine], batch_first=True)
+        places, count = self.held_places(part, ids, MOST)
         rows = picked(self.train_rows, places.to(self.device))
-        weight = torch.arange(places.shape[1]) < torch.tensor([len(some) for some in mine])[:, None]
+        weight = torch.arange(places.shape[1]) < count
         found = {"x": picked(self.x, rows), "y": picked(self.y, rows), "weight": weight.to(self.device, self.dtype)}
         return found | self.known(part, ids, places)
 
+    def held_places(self, part: Train, ids: Tensor, most: int) -> tuple[Tensor, Tensor]:
+        """Return where the samples stand that a part holds out, at most so many of each client, and how many."""
+        folds = self.folded(part)
+        mine = [folds.held(part.held, *self.starts[i : i + 2])[:most] for i in ids.tolist()]
+        places = torch.nn.utils.rnn.pad_sequence([torch.from_numpy(some) for some in mine], batch_first=True)
+        return places, torch.tensor([len(some) for some in mine])[:, None]  # (m, width), (m, 1)
+
     def at_hand(self, part: Train, round: int, ids: Tensor) -> Batch:
         """Return the samples that these clients have at hand when they meet what they are sent, stacked."""
-        drawn = rng.keys(self.seed, "at hand", round, self.numbers[ids.numpy()])
-        plan = batches.planned(self.sizes[ids.numpy()], drawn, round, part.at_hand, 1, None, "fresh", 1, [])
-        places = torch.from_numpy(plan.rows[:, 0] + self.starts[ids.numpy()][:, None]).to(self.device)  # (m, width)
-        rows = picked(self.train_rows, places)
-        weight = torch.from_numpy(np.arange(rows.shape[1]) < plan.count[:, :1]).to(self.device, self.dtype)
+        if part.held:
+            places, count = self.held_places(part, ids, part.at_hand)
+        else:
+            drawn = rng.keys(self.seed, "at hand", round, self.numbers[ids.numpy()])
+            plan = batches.planned(self.sizes[ids.numpy()], drawn, round, part.at_hand, 1, None, "fresh", 1, [])
+            places = torch.from_numpy(plan.rows[:, 0] + self.starts[ids.numpy()][:, None])  # (m, width)
+            count = torch.from_numpy(plan.count[:, :1])
+        rows = picked(self.train_rows, places.to(self.device))
+        weight = (torch.arange(rows.shape[1]) < count).to(self.device, self.dtype)
         y = picked(self.y, rows)
         if self.class_weights is not None:
             weight *= self.class_weights[ids.to(self.device)].gather(1, y)

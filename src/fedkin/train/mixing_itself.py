@@ -1,6 +1,6 @@
 """SGD from a mixture that the client makes itself of models that it is sent: the client of FedFomo."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -8,9 +8,11 @@ from torch import Tensor
 from fedkin.contract import Needs
 from fedkin.core import tree
 from fedkin.core.tree import Batch, Message, Model
+from fedkin.errors import require
 from fedkin.fields import Count
 from fedkin.messages import Objective, Work
 from fedkin.train.sgd import SGD
+from fedkin.training import Descent
 
 NOTHING = 1e-12  # two models that are nearer are the same
 
@@ -21,11 +23,17 @@ class MixingItself(SGD):
     theta_b|), divided by their sum; without any positive w_j at theta_b.
 
     theta_b is the model from which the client started when it trained last. The theta_j are the model that it has
-    trained from there and those it was sent, and f is the loss on `samples` of its training samples. The client uploads
-    the w_j before they are cut off and divided, beside its model; the first of them is that of its own model.
+    trained from there and those it was sent. f is the loss on training samples: on one in `validate` of them, on which
+    the client does not train, or on those that it trains on. The client uploads the w_j before they are cut off and
+    divided, beside its model; the first of them is that of its own model.
     """
 
-    samples: Count = 200  # how many training samples a client looks at to weigh models; all if it has no more
+    samples: Count = 200  # how many samples a client looks at to weigh models, at most
+    validate: Count | None = 5  # one in so many samples weighs models and is not trained on; null: none is held out
+
+    def check(self) -> None:
+        super().check()
+        require(self.validate != 1, "train.validate=1 leaves no sample to train on; use 2 or more, or null.")
 
     @property
     def needs(self) -> Needs:
@@ -34,6 +42,17 @@ class MixingItself(SGD):
     @property
     def at_hand(self) -> int:
         return self.samples
+
+    @property
+    def folds(self) -> int:
+        return self.validate or 0
+
+    @property
+    def held(self) -> int:
+        return 1 if self.validate else 0
+
+    def descents(self) -> tuple[Descent, ...]:
+        return tuple(replace(one, without=0 if self.validate else None) for one in super().descents())
 
     def slots(self, model: Model, own: bool) -> Message:
         return {"model": model, "before": model}
