@@ -26,6 +26,9 @@ METHODS = {
     "adafl": short(fk.methods.adafl(start=0.5, end=1.0, levels=2)),
     "pfedre": short(fk.methods.pfedre()),
     "scaffold": short(fk.methods.scaffold(), 3),
+    "fedper": short(fk.methods.fedper(), 3),
+    "ifca": short(fk.methods.ifca(), 3),
+    "fedfomo": short(fk.methods.fedfomo(models=2), 3),
 }
 
 

@@ -186,6 +186,10 @@ METHODS = {
     "ditto": short(fk.methods.ditto(), 3),
     "adafl": short(fk.methods.adafl(start=0.5, end=1.0, levels=2)),
     "pfedre": short(fk.methods.pfedre()),
+    "cfl": short(fk.methods.cfl(still=50.0, apart=1e-6, first=0)),
+    "fedbabu": short(fk.methods.fedbabu(), 3),
+    "ifca": short(fk.methods.ifca(), 3),
+    "fedfomo": short(fk.methods.fedfomo(models=2), 3),
 }
 
 
@@ -206,7 +210,7 @@ def test_with_fedkins_client_it_is_the_run_on_the_stacked_engine(party: Party, t
     close(*(tree.flat({key: getattr(state, key) for key in names}) for state in (point.state, strategy.state)), 1e-7)
     close(tree.flat(point.private), party.private(), 1e-7)
     scored = result.evaluate_metrics_clientapp[3]
-    kind = "post" if name in ("fedmcsa", "ditto", "pfedre") else "global"
+    kind = "global" if name in ("fedavg", "scaffold", "adafl", "fedbabu") else "post"
     assert scored[f"{kind}-accuracy"] == pytest.approx(run.lines[-1]["accuracy"][kind]["micro"])
 
 

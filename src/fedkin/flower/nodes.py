@@ -142,8 +142,9 @@ class OwnNodes:
         return {"size": sizes.double(), "steps": steps, "reach": part.reach(steps), "rate": rate}
 
     def evaluating(self, ids: Tensor, looks: Mapping[str, Look], config: ConfigRecord) -> dict[int, Message]:
-        common = looks["global"].sent.shared["model"] if "global" in looks else None
-        models = {i: common or self.held.get(i, self.model) for i in ids.tolist()}
+        sent = looks["global" if "global" in looks else "post"].sent
+        letters = {i: letter(sent, i) for i in ids.tolist()}
+        models = {i: self.held.get(i, self.model) if one is None else one["model"] for i, one in letters.items()}
         return {i: self.message(i, model, config, MessageType.EVALUATE) for i, model in models.items()}
 
     def measured(self, records: Records) -> list[RecordDict]:

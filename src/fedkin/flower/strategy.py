@@ -193,9 +193,13 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
         return list(self.messages.values())
 
     def looks(self) -> dict[str, Look]:
-        """Return what nodes are evaluated by: the common model, and the model of their own where they have one."""
+        """Return what nodes are evaluated by: the common model, and the model of their own where they have one. With
+        neither, as where there is a model for each cluster, it is what they would be sent, after a local pass."""
         everyone = torch.arange(self.task.n)
         common = self.playing.collaborate.model(self.state.collaborate)
+        if common is None and self.playing.finetunes:
+            now = self.playing.collaborate.send(self.state.collaborate, self.task, everyone, None)[0]
+            return {"post": Look("tuned", now, ("test",), self.state.round + 1)}
         sent = Sent(everyone[:0]) if common is None else Sent(everyone, {"model": common})
         found = {} if common is None else {"global": Look("held", sent, ("test",))}
         own = not self.playing.finetunes
