@@ -54,6 +54,18 @@ RIVALS = [
     Mutation(
         "head-has-all-few-steps", "(number // part.batches_per_step + 1)", "number // part.batches_per_step", LAYERS
     ),
+    Mutation(
+        "loss-of-some-layers",
+        "in log.reply.upload and whole and",
+        "in log.reply.upload and",
+        "runs/test_diagnostics.py",
+    ),
+    Mutation(
+        "clusters-not-scored",
+        "if common is None and self.playing.finetunes:",
+        "if False:",
+        "flower/test_strategy.py -k ifca",
+    ),
     Mutation("home-is-frozen-too", "return SGD(**self.alone())", "return self", LAYERS),
     Mutation(
         "clock-of-another-client",

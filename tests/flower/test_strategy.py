@@ -98,7 +98,10 @@ def test_who_is_not_selected_trains_its_own_model_or_does_not(trains: Any) -> No
     assert not [message for message in grid.seen if message.metadata.message_type == "evaluate"]
 
 
-@pytest.mark.parametrize("name", ["krum", "multikrum", "median", "trimmed_mean", "adafl", "pfedre", "pfedre_aligned"])
+PLAIN = ["krum", "multikrum", "median", "trimmed_mean", "adafl", "pfedre", "pfedre_aligned", "cfl", "feddwa"]
+
+
+@pytest.mark.parametrize("name", PLAIN)
 def test_other_methods_whose_client_is_plain(name: str) -> None:
     method = fk.methods.METHODS[name]()
     more = {"model": network, "sample": torch.zeros(4)} if name == "pfedre" else {}

@@ -67,6 +67,15 @@ def test_everybody_counting_has_no_skew(federate: Any) -> None:
     assert found is None or found == pytest.approx(1.0)
 
 
+def test_uploads_of_some_layers_have_no_skew(federate: Any) -> None:
+    """A part of a network has no loss."""
+    federation = federate([5, 9, 6, 8], 2, (4,), 3)
+    experiment = fk.Experiment(fk.methods.fedbabu(count=4), federation, "dnn:3", rounds=1, heterogeneity=True)
+    found = fk.run(experiment).lines[-1]["heterogeneity"]
+    assert found["gap"] is not None
+    assert found["skew"] is None
+
+
 def test_the_skew_by_hand() -> None:
     sizes, kept = np.array([1.0, 2.0, 1.0]), np.array([1.0, 1.0, 0.0])
     local, own = np.array([3.0, 2.0, 9.0]), np.array([1.0, 1.0, 1.0])

@@ -27,6 +27,7 @@ from fedkin.parts import Method
 from fedkin.privacy import accountant, protected, read
 from fedkin.round import Opened, State, begin, closed, opened
 from fedkin.runs.part_json import to_json
+from fedkin.runs.setup import check_layers
 from fedkin.runs.spent import spent
 from fedkin.select import Uniform
 
@@ -122,6 +123,7 @@ class Strategy(flower.Strategy):  # type: ignore[misc]  # flwr has no types wher
             select = Uniform(count=min(n, max(int(n * self.fraction_train), self.min_train_nodes, 1)))
         self.playing = replace(self.method, select=select)
         self.task = task_of(self.nodes, first, self.rounds, self.seed, self.make, sample, self.method.train.batch)
+        check_layers(self.method, list(self.task.model))
         self.state = begin(self.playing, self.task)
         self.releases = np.zeros(n, dtype=np.int64)
 

@@ -82,7 +82,8 @@ def heterogeneity(method: Method, task: Task, engine: Engine, state: State, log:
     if method.collaborate.model(state.collaborate) is not None:
         common = training_score(method, task, engine, state, everyone).mean_loss
         gamma = gap(sizes.numpy(), common.numpy(), personal.numpy())
-    if log.reply is not None and "model" in log.reply.upload and log.has_replied.any():
+    whole = method.collaborate.gives.whole_model  # some layers alone have no loss
+    if log.reply is not None and "model" in log.reply.upload and whole and log.has_replied.any():
         ids, kept = log.selected[log.has_replied], log.weights[log.has_replied].double()
         local = engine.score(log.reply.upload["model"], log.reply.ids, "train").mean_loss
         rho = skew(sizes[ids].numpy(), kept.numpy(), local.numpy(), personal[ids].numpy())

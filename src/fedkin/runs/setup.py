@@ -147,7 +147,7 @@ def check_layers(method: Method, names: list[str]) -> None:
     """Refuse a network of one layer where a part treats its head and its body differently."""
     part = next((p for p in (method.select, method.train, method.keep, method.collaborate) if p.needs.layers), None)
     sentence = f"{type(part).__name__} of '{method.name}' needs a network with a body and a head, and this one has"
-    require(part is None or len(layers(names)) > 1, f"{sentence} one layer; choose another, as --model dnn:100.")
+    require(part is None or len(layers(names)) > 1, f"{sentence} one layer; choose one with hidden layers, as dnn:100.")
 
 
 def built(
