@@ -52,7 +52,6 @@ PARTS = [
         "scaffold-control-lost", 'added(mine["control"], change)', 'zeros(mine["control"])', "golden train -k scaffold"
     ),
     Mutation("scaffold-server-control", "float(kept.sum()) / task.n", "1.0", "golden train -k scaffold"),
-    Mutation("mean-ignores-sizes", 'kept * reply.report["size"] if', "kept if", "golden -k fedavg"),
     Mutation("median", "values[(n - 1) // 2] + values[n // 2]", "values[n // 2] + values[n // 2]", "collaborate"),
     Mutation("trimmed-mean", "values[b : n - b]", "values[b:]", "collaborate -k robust or trimmed"),
     Mutation("fedmcsa-softmax-axis", "counted.sum(1, keepdim=True)", "counted.sum(0, keepdim=True)", "collaborate"),
@@ -62,7 +61,7 @@ PARTS = [
         "(s >= delta)",
         "golden collaborate -k fedacs",
     ),
-    Mutation("fedmcsa-attention", "self.sigma * (cosine - 1.0)", "-self.sigma * (cosine - 1.0)", "golden -k fedmcsa"),
+    Mutation("fedmcsa-attention", "self.sigma * (near - top)", "-self.sigma * (near - top)", "golden -k fedmcsa"),
     Mutation(
         "fedmcsa-mean-by-size", "kept * sizes.double().to(kept.device)", "kept", "golden collaborate -k mcsa or mean"
     ),
@@ -231,7 +230,12 @@ RUNS = [
         "runs -k callback",
     ),
     Mutation("part-unchecked", "check_fields(self) self.check()", "self.check()", "test_fields.py"),
-    Mutation("wrapper-forgets", "return self.base.needs", "return Needs()", "test_needs.py select -k dismiss or needs"),
+    Mutation(
+        "wrapper-forgets",
+        "return self.base.needs\n\n    def init",
+        "return Needs()\n\n    def init",
+        "test_needs.py select",
+    ),
 ]
 
 METRICS = [

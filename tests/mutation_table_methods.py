@@ -14,6 +14,12 @@ ROBUST = "keep/test_robust.py golden/test_robust_filter.py"
 ATTACKS = "data/test_attacks.py"
 
 METHODS = [
+    Mutation(
+        "mean-ignores-sizes",
+        'kept * reply.report["size"] if self.weights == "size" else kept if not weight.sum() > 0: return slot mean =',
+        "kept\n        if not weight.sum() > 0:\n            return slot\n        mean =",
+        "golden -k fedavg",
+    ),
     Mutation("robust-not-clipped", "known, updates = judged > 0, clipped(updates)", "known = judged > 0", ROBUST),
     Mutation("robust-with-itself", "(mine.sum(0) - mine)", "mine.sum(0)", ROBUST),
     Mutation("robust-trusts-everybody", "mine = updates * trusted.to(updates)[:, None]", "mine = updates", ROBUST),

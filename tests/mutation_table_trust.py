@@ -35,7 +35,7 @@ TRUST = [
     Mutation("any-size-of-numbers", "require(most <= LARGEST,", "require(True,", OWN),
     Mutation("inexact-labels", 'require(task == "regress" or most < EXACT, inexact)', "pass", OWN),
     Mutation("models-nobody-sends", "require(not lacking,", "require(True,", PAIRS),
-    Mutation("models-nobody-uploads", "require(not unknown,", "require(True,", PAIRS),
+    Mutation("models-nobody-uploads", "require(not unknown, f", "require(True, f", PAIRS),
     Mutation("only-finite-counts", "dim=1) <= LARGEST", "dim=1) < torch.inf", DIVERGING),
     Mutation(
         "another-order-of-adding", "shrink * w, model), gradient, -rate)", "w, model), gradient, -rate)", DIVERGING
@@ -80,7 +80,7 @@ TRUST = [
     Mutation("any-count", "require(whole and least <= value <= most, sentence)", "pass", f"{ODD} -k odd_invocation"),
     Mutation("words-that-are-no-text", "require(is_text(word),", "require(True,", f"{ODD} -k odd_invocation"),
     Mutation("any-number-of-clients", "require(need <= free(),", "require(need <= 10**19,", f"{ODD} -k synthetic"),
-    Mutation("damage-believed", "!= expected:", "== []:", f"{DAMAGE} -k said or shown"),
+    Mutation("damage-believed", "(path)] != expected:", "(path)] == []:", f"{DAMAGE} -k said or shown"),
     Mutation("seals-believed", "value[SEAL] != seal_of(found)", "False", f"{DAMAGE} -k half-digit or whole-digit"),
     Mutation("appended-believed", "[name]).hexdigest() != digest:", "[name]) is None:", f"{DAMAGE} -k half-flipped"),
     Mutation("pipes-are-read", 'raise Damaged(f"{path} is damaged: it is no file")', "pass", f"{NO_FILES} -k pipe"),
@@ -92,7 +92,7 @@ TRUST = [
     ),
     Mutation(
         "experiments-from-pipes",
-        'require(path.is_file() or not path.exists(), f"{path} is no file; give',
+        'require(not path.exists() or path.is_file(), f"{path} is no file; give',
         'require(True, f"{path} is no file; give',
         f"{NO_FILES} -k experiment",
     ),
