@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutation_table import Mutation
 
-KIN = "golden/test_kin.py"
+KIN = "golden/test_experts.py"
 
 OWN = [
     Mutation("kin-without-guard", "(lead >= self.guard * error).to(lead.dtype)", "torch.ones_like(lead)", KIN),
