@@ -107,4 +107,16 @@ TRUST = [
     Mutation("a-lock-in-the-way", "any(one.name != LOCK for one", "any(True for one", f"{NO_FILES} -k begin"),
     Mutation("half-federations-stay", "rmtree(folder.path, ignore_errors=True)", "pass", f"{NO_FILES} -k federation"),
     Mutation("links-to-themselves", 'str(error).startswith("Symlink loop")', "False", f"{ODD} -k itself"),
+    Mutation(
+        "stopped-runs-believed",
+        "so_far.checked(path, name, self.checkpoints())",
+        "path",
+        "faults/test_damage.py -k stopped_run",
+    ),
+    Mutation(
+        "damaged-checkpoints-stay",
+        "if round_of(path) > round]:  # damaged: else it was taken",
+        "if False]:",
+        "faults/test_recovery.py -k checkpoint_before",
+    ),
 ]

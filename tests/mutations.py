@@ -27,6 +27,7 @@ from mutation_table_cluster import CLUSTER
 from mutation_table_comparisons import ABOVE_RUNS
 from mutation_table_engines import ENGINES
 from mutation_table_methods import METHODS
+from mutation_table_own import OWN
 from mutation_table_privacy import PRIVACY
 from mutation_table_rivals import RIVALS
 from mutation_table_scale import SCALE
@@ -111,7 +112,8 @@ def main() -> int:
     parser.add_argument("--unchanged", action="store_true", help="run the named tests on the source as it is")
     parser.add_argument("--jobs", type=int, default=1, help="mutations tried side by side [1]")
     asked = parser.parse_args()
-    tables = [*MUTATIONS, *METHODS, *RIVALS, *SCALE, *ENGINES, *CLUSTER, *SITES, *TABLES, *PRIVACY, *TRUST, *ABOVE_RUNS]
+    methods = [*MUTATIONS, *METHODS, *RIVALS, *OWN, *SCALE, *ENGINES]
+    tables = [*methods, *CLUSTER, *SITES, *TABLES, *PRIVACY, *TRUST, *ABOVE_RUNS]
     known = {mutation.name: mutation for mutation in tables}
     if missing := sorted(set(asked.only or ()) - set(known)):
         parser.error(f"there is no mutation called {', '.join(missing)}")

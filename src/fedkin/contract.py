@@ -93,7 +93,7 @@ class Part:
         """The name of the class in files."""
         return cls.__name__ if cls.__module__.split(".")[0] == "fedkin" else f"{cls.__module__}:{cls.__qualname__}"
 
-    def values(self) -> dict[str, object]:
+    def values(self) -> dict[str, Any]:
         """The values of the fields, by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 

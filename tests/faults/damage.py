@@ -32,7 +32,6 @@ import fedkin as fk
 from fedkin import presets
 from fedkin.runs.files import Damaged
 
-presets.PRESETS["tiny/table1"] = tiny
 RUN = "here/fedmcsa/seed-0"
 PRESET = ("preset", "tiny/table1", "--seeds", "2", "--jobs", "1", "--out", "here")
 
@@ -140,6 +139,7 @@ class Suite:
     def __init__(self, base: Path):
         self.base, self.whole = base, base / "whole"
         self.whole.mkdir()
+        presets.PRESETS["tiny/table1"] = tiny
         os.environ["FEDKIN_CACHE"] = str(base / "cache")
         made = forked.ended(forked.forked(lambda: make_whole(self.whole), self.whole), self.whole, 300.0)
         assert made.code == 0, made.err

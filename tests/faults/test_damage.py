@@ -76,6 +76,26 @@ def test_a_damaged_run_goes_on_right_or_not_at_all(fedkin: Any, whole: Path, nam
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_no_number_of_a_damaged_file_of_a_stopped_run_is_shown(fedkin: Any, whole: Path, damage: Damage) -> None:
+    folder = copied(whole, "half")
+    assert fedkin("report", "here").code == 0
+    page = Path("here/report.html").read_text()
+    refused = set()
+    for file in every_file(whole.with_name("half")):
+        if damage is deleted and file.endswith("seed-0/summary.json"):
+            continue  # without it a run is one that is not finished, and the page says so
+        folder = copied(whole, "half")
+        damage(folder / file)
+        outcome = fedkin("report", "here")
+        if outcome.code == 0:
+            assert Path("here/report.html").read_text() == page, file
+        else:
+            assert sentence(outcome), (file, outcome)
+            refused.add(Path(file).name)
+    assert {"rounds.jsonl", "selected.bin", "kept.bin"} <= refused
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_no_number_of_a_damaged_file_is_shown(fedkin: Any, whole: Path, damage: Damage) -> None:
     folder = copied(whole, "whole")
     assert fedkin("report", "here").code == 0

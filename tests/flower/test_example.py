@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ APP = Path(__file__).resolve().parents[2] / "examples" / "flower-app"
 
 
 @pytest.fixture
-def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, ...]]:
     monkeypatch.syspath_prepend(str(APP))
-    for name in ("client_app", "server_app"):  # those of another app may have been imported
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    return tuple(importlib.import_module(name) for name in ("client_app", "server_app"))  # type: ignore[return-value]
+    names = ("client_app", "server_app")
+    for name in names:  # those of another app may have been imported
+        sys.modules.pop(name, None)
+    yield tuple(importlib.import_module(name) for name in names)
+    for name in names:  # and other apps have modules of the same names
+        sys.modules.pop(name, None)
 
 
 def test_it_learns(modules: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:

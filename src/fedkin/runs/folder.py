@@ -39,7 +39,7 @@ import numpy as np
 from torch import Tensor
 
 from fedkin.errors import require
-from fedkin.runs import files, manifest, piecewise, schema
+from fedkin.runs import files, manifest, piecewise, schema, so_far
 from fedkin.runs.files import Damaged
 from fedkin.runs.format import FORMAT, SEGMENTED, check_format, write_format
 from fedkin.runs.names import numbered, round_name, round_of, tracked_file, values_file
@@ -57,8 +57,6 @@ class RunFolder:
 
     path: Path
 
-    # state
-
     @property
     def begun(self) -> bool:
         return (self.path / "experiment.json").exists()
@@ -66,7 +64,7 @@ class RunFolder:
     @property
     def has_rounds(self) -> bool:
         """Whether any round was recorded."""
-        return (self.path / ROUNDS).exists()
+        return self.has(ROUNDS)
 
     @property
     def has_models(self) -> bool:
@@ -76,8 +74,6 @@ class RunFolder:
     def summarised(self) -> bool:
         return (self.path / "summary.json").exists()
 
-    # reading
-
     def checked(self) -> RunFolder:
         """Return this folder; refuses one whose layout is not known, or of which a file is gone."""
         check_format(self.path)
@@ -86,9 +82,13 @@ class RunFolder:
         return self
 
     def whole(self, name: str) -> Path:
-        """Return the path of a file. Of a run that is done it is what was written then; raises `Damaged` where not."""
+        """Return the path of a file that is what was written; raises `Damaged` where it is not."""
         path = files.plain(self.path / name)
-        return manifest.checked(path, self.path) if self.summarised else path
+        return manifest.checked(path, self.path) if self.summarised else so_far.checked(path, name, self.checkpoints())
+
+    def has(self, name: str) -> bool:
+        """Whether a run has a file, or had it at its last checkpoint: then its loss is noticed where it is read."""
+        return (self.path / name).exists() or (not self.summarised and name in so_far.named(self.checkpoints()))
 
     def experiment(self) -> dict[str, Any]:
         return schema.read(schema.ExperimentSaid, self.whole("experiment.json"))
@@ -96,6 +96,7 @@ class RunFolder:
     def clients(self) -> dict[str, Any]:
         """Return what clients.json says; empty where there is none."""
         path = self.whole("clients.json")
+        so_far.check_there(path, self.path / "experiment.json")
         return schema.read(schema.ClientsSaid, path) if path.exists() else {}
 
     def preparation(self) -> dict[str, Any] | None:
@@ -130,15 +131,14 @@ class RunFolder:
 
     def kept(self) -> np.ndarray | None:
         """Return how far the updates counted, aligned with `selected`; None where an old version did not write it."""
-        path = self.whole(KEPT)
-        return np.fromfile(path, "<f4") if path.exists() else None
+        return np.fromfile(self.whole(KEPT), "<f4") if self.has(KEPT) else None
 
     def values(self, metric: str, kind: str) -> np.ndarray:
         """Return a metric of all clients, all scored rounds in one array."""
         return np.fromfile(self.whole(values_file(metric, kind)), "<f8")
 
     def has_values(self, metric: str, kind: str) -> bool:
-        return (self.path / values_file(metric, kind)).exists()
+        return self.has(values_file(metric, kind))
 
     def models(self) -> dict[str, Tensor]:
         return files.read_tensors(self.whole(MODELS))
@@ -154,9 +154,12 @@ class RunFolder:
 
     def pictures(self, kind: str) -> dict[int, dict[str, Tensor]]:
         """Return the stored tensors of one of `PICTURES`, by round."""
-        return {
-            round_of(path): files.read_tensors(self.whole(f"{kind}/{path.name}")) for path in self.picture_files(kind)
+        known = set() if self.summarised else so_far.named(self.checkpoints())
+        names = {path.name for path in self.picture_files(kind)} | {
+            n[len(kind) + 1 :] for n in known if n.startswith(kind)
         }
+        paths = sorted(map(Path, names), key=round_of)
+        return {round_of(path): files.read_tensors(self.whole(f"{kind}/{path}")) for path in paths}
 
     def picture_files(self, kind: str) -> list[Path]:
         return numbered(self.path / kind, "round-", ".safetensors")
@@ -181,8 +184,6 @@ class RunFolder:
     def appended(self) -> list[Path]:
         """Return the files that grow with every round."""
         return [*self.path.glob("*.bin"), self.path / ROUNDS]
-
-    # writing
 
     def begin(
         self, experiment: dict[str, Any], clients: dict[str, Any], preparation: dict[str, Any] | None = None

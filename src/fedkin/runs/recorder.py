@@ -89,6 +89,11 @@ class Recorder(Callback):
             name = f"{path.parent.name}/{path.name}"
             if round_of(path) > round or (drawn is not None and drawn.get(name) != files.checksum(path)):
                 path.unlink()
+        for path in [
+            path for path in self.folder.checkpoints() if round_of(path) > round
+        ]:  # damaged: else it was taken
+            path.unlink()
+            path.with_suffix(".safetensors").unlink(missing_ok=True)
         self.lengths, self.drawn = dict(lengths), dict(drawn or {})
         self.digests = {name: files.digest_of(self.folder.path / name, length) for name, length in lengths.items()}
 

@@ -15,8 +15,10 @@ from fedkin.runs.format import check_format
 
 
 def stored_experiment(folder: RunFolder) -> dict[str, Any]:
+    """Return what a run is; files of it may be missing, since going on makes them again."""
     try:
-        return folder.checked().experiment()
+        check_format(folder.path)
+        return folder.experiment()
     except files.Damaged as error:
         raise BadInput(f"{folder.path} is not a run of fedkin, so it cannot be resumed: {error}.") from error
 

@@ -17,11 +17,7 @@ from fedkin.train.label_shares import log_shares
 from fedkin.train.sgd import SGD
 from fedkin.training import Descent
 
-NETWORKS = (
-    "alone",
-    "tuned",
-    "common",
-)  # the experts that are networks; the others are the common one with label shares
+NETWORKS = ("alone", "tuned", "common")  # the other experts are the common one with label shares
 LEAST = 1e-6  # the probability that an expert gives any class, at least: one bold mistake is to be no verdict
 TURNS = 50  # of expectation and maximisation
 
@@ -40,12 +36,17 @@ class Experts(SGD):
     weights of the clients (`MeanOfExperts`). For this every expert that is trained has a shadow for each of the first
     `crossed` of `folds` folds of the client's samples, which learns from all samples but these. No test sample is ever
     used.
+
+    The guard: d_j = log sum_e pi_ie q_je - log q_j,alone says how much better the mixture is than the client alone. The
+    mean of d_j over the held-out samples, drawn towards the clients' average as the weights are, must be at least
+    `guard` of its standard errors. Otherwise the client is judged by its own model only.
     """
 
     folds: Count = 5  # into how many folds a client's samples are divided
     crossed: Count = 1  # how many of the folds are held out from shadows, each from its own; all folds: cross-fitting
     strength: NonNegative = 10.0  # how many held-out samples the average weights of the clients are worth
     added: tuple[Positive, ...] = (1.0, 10.0, 50.0)  # samples, spread over all classes, that are added to label shares
+    guard: NonNegative | None = 0.0  # standard errors by which the mixture must be better than alone; None: no guard
     counts = True
 
     def check(self) -> None:
@@ -90,32 +91,44 @@ class Experts(SGD):
     def begin(self, sent: Message | None, mine: Message) -> Message:
         assert sent is not None
         private = {name: mine[name] for name in ("alone", *(f"alone {name}" for name in self.shadows))}
-        mix = {"weights": mine["mix"]["weights"]}
-        return self.rested(
-            {"model": sent["model"], **private, **{name: sent[name] for name in self.shadows}, "mix": mix}
-        )
+        shadows = {name: sent[name] for name in self.shadows}
+        return self.rested({"model": sent["model"], **private, **shadows, "mix": dict(mine["mix"])})
 
     def reflect(self, carry: Message, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Message:
         assert sent is not None
-        right = batch["y"].new_zeros(()).to(carry["mix"]["weights"].dtype)
+        right = torch.zeros_like(batch["weight"])
         for fold, name in enumerate(self.shadows):
             counts = batch["counts"].sum(0) - batch["counts"][fold]  # (classes,) of what the shadows learnt from
             networks = (carry[f"alone {name}"], carry[name], sent[name])
             logits = self.logits(networks, log_shares(counts, self.added), batch, f.logits)  # (E, h, classes)
-            mine_here = (batch["fold"] == fold).to(logits.dtype)
-            right = (
-                right + mine_here * logits.softmax(-1).gather(2, batch["y"].expand(self.number, -1)[..., None])[..., 0]
-            )
-        prior = sent["mix"]["weights"] if "mix" in sent else torch.full_like(carry["mix"]["weights"], 1 / self.number)
-        weights = expected(right.T.clamp(min=LEAST), batch["weight"], prior, self.strength)
-        return carry | {"mix": {"weights": weights}}
+            here = (batch["fold"] == fold).to(logits.dtype)
+            given = logits.softmax(-1).gather(2, batch["y"].expand(self.number, -1)[..., None])[..., 0]
+            right = right + here * given  # (E, h)
+        right = right.T.clamp(min=LEAST)
+        even = torch.full_like(carry["mix"]["weights"], 1 / self.number)
+        before = sent.get("mix", {"weights": even, "lead": even.new_zeros(())})  # what the clients found on average
+        weights = expected(right, batch["weight"], before["weights"], self.strength)
+        lead, clear = self.compared(right, weights, batch["weight"], before["lead"])
+        return carry | {"mix": {"weights": weights, "lead": lead, "clear": clear}}
+
+    def compared(self, right: Tensor, weights: Tensor, count: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+        """How much better the mixture is than alone by held-out samples, on average, and whether that is clear."""
+        better = (right @ weights).log() - right[:, 0].log()  # (h,) d_j
+        total = count.sum() + self.strength
+        lead = ((count * better).sum() + self.strength * before) / total.clamp(min=1e-12)
+        error = ((count * (better - lead) ** 2).sum() / total.clamp(min=1e-12) ** 2).sqrt()
+        clear = torch.ones_like(lead) if self.guard is None else (lead >= self.guard * error).to(lead.dtype)
+        return lead, clear
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
-        weights = carry["mix"]["weights"]
+        mix = carry["mix"]
+        alone = torch.zeros_like(mix["weights"])
+        alone[..., 0] = 1.0
         private = {name: carry[name] for name in mine if name in carry} | {"tuned": carry["model"]}
-        private["mix"] = {"weights": weights, "trained": torch.ones_like(mine["mix"]["trained"])}
+        trained = torch.ones_like(mine["mix"]["trained"])
+        private["mix"] = {"weights": torch.where(mix["clear"] > 0, mix["weights"], alone), "trained": trained}
         upload = {name: carry[name] for name in ("model", *self.shadows)}
-        return private, upload | {"mix": {"weights": weights}}
+        return private, upload | {"mix": {name: mix[name] for name in ("weights", "lead")}}
 
     def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
         """All experts and their weights, as one model. A client that never trained has the clients' average weights,

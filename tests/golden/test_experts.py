@@ -85,6 +85,15 @@ def weighed(right: list[list[float]], prior: list[float], strength: float) -> li
     return found
 
 
+def guarded(right: list[list[float]], pi: list[float], part: Any, before: float) -> tuple[float, bool]:
+    """How much better the mixture is than alone, drawn towards the average before, and whether that is clear."""
+    better = [log(sum(p * q for p, q in zip(pi, of, strict=True))) - log(of[0]) for of in right]
+    total = len(better) + part.strength
+    lead = (sum(better) + part.strength * before) / total
+    error = sum((d - lead) ** 2 for d in better) ** 0.5 / total
+    return lead, part.guard is None or lead >= part.guard * error
+
+
 def card(hand: Hand) -> Any:
     part: Any = hand.method.train
     number, crossed = 3 + len(part.added), part.crossed
@@ -92,9 +101,10 @@ def card(hand: Hand) -> Any:
     alone, tuned = [hand.first] * hand.n, [hand.first] * hand.n
     alone_without = [[hand.first] * hand.n for _ in range(crossed)]
     weights = [[1 / number] * number for _ in range(hand.n)]
+    judging, lead = list(weights), 0.0
     ever: set[int] = set()
     for t in range(1, ROUNDS + 1):
-        ids, up = hand.selected(t), {}
+        ids, up, leads = hand.selected(t), {}, []
         for i in ids:
             w, without, fold = server, list(shadows), fold_of(hand, i)
             for some in planned(hand, t, i):
@@ -112,23 +122,26 @@ def card(hand: Hand) -> Any:
                     p = experts(hand, alone_without[f][i], without[f], shadows[f], learnt, hand.x[row])
                     right.append([max(1e-6, of[hand.y[row]]) for of in p])
             weights[i] = weighed(right, mean or [1 / number] * number, part.strength)
+            ahead, clear = guarded(right, weights[i], part, lead)
+            judging[i] = weights[i] if clear else [1.0] + [0.0] * (number - 1)
+            leads.append(ahead)
             tuned[i], up[i] = w, (w, without)
         ever |= set(ids)
         sizes = [hand.sizes[i] for i in ids]
         server = net.average([up[i][0] for i in ids], sizes)
         shadows = [net.average([up[i][1][f] for i in ids], sizes) for f in range(crossed)]
-        mean = [sum(weights[i][e] for i in ids) / len(ids) for e in range(number)]
+        mean, lead = [sum(weights[i][e] for i in ids) / len(ids) for e in range(number)], sum(leads) / len(leads)
 
         def judged(
             i: int, x: list[float], ever: Any = ever, common: Model = server, average: Any = mean
         ) -> list[float]:
             own = (alone[i], tuned[i]) if i in ever else (common, common)
-            pi = weights[i] if i in ever else average
+            pi = judging[i] if i in ever else average
             p = experts(hand, *own, common, rows(hand, i), x)
             return [log(sum(pi[e] * p[e][c] for e in range(number))) for c in range(CLASSES)]
 
         says = [[judged(i, x) for x, _ in hand.test(i)] for i in range(hand.n)]
-        yield server, shadows, mean, alone, tuned, weights, says
+        yield server, shadows, (mean, lead), alone, tuned, judging, says
 
 
 def close(found: torch.Tensor, wanted: Any) -> None:
@@ -138,7 +151,12 @@ def close(found: torch.Tensor, wanted: Any) -> None:
 @pytest.mark.parametrize("engine", [Plain, Stacked])
 @pytest.mark.parametrize(
     "method",
-    [composed(1), composed(5, strength=3.0), composed(2, folds=3, added=(2.0,)), composed(1, steps=None, epochs=2)],
+    [
+        composed(1),
+        composed(5, strength=3.0, guard=1.0),
+        composed(2, folds=3, added=(2.0,), guard=None),
+        composed(1, steps=None, epochs=2),
+    ],
 )
 def test_rounds(federation: Any, engine: Any, method: Method) -> None:
     hand = Hand(federation, method)
@@ -151,7 +169,8 @@ def test_rounds(federation: Any, engine: Any, method: Method) -> None:
         assert farthest(slots["alone"], alone) < net.CLOSE
         assert farthest(slots["tuned"], tuned) < net.CLOSE
         close(slots["mix"]["weights"], weights)
-        close(state.collaborate["mix"]["weights"], mean)
+        close(state.collaborate["mix"]["weights"], mean[0])
+        close(state.collaborate["mix"]["lead"], mean[1])
         wanted = {"model": server} | {f"without {f + 1}": shadow for f, shadow in enumerate(shadows)}
         for name, value in wanted.items():
             assert farthest({key: x[None] for key, x in state.collaborate[name].items()}, [value]) < net.CLOSE

@@ -1,0 +1,28 @@
+"""Mutations of fedkin's own methods: see mutations.py."""
+
+from __future__ import annotations
+
+from mutation_table import Mutation
+
+KIN = "golden/test_experts.py"
+
+OWN = [
+    Mutation("kin-without-guard", "(lead >= self.guard * error).to(lead.dtype)", "torch.ones_like(lead)", KIN),
+    Mutation("kin-guards-the-wrong-expert", "alone[..., 0] = 1.0", "alone[..., 1] = 1.0", KIN),
+    Mutation("kin-forgets-what-clients-found", "+ self.strength * before) / total", ") / total", KIN),
+    Mutation(
+        "kin-knows-held-out-labels", 'batch["counts"].sum(0) - batch["counts"][fold]', 'batch["counts"].sum(0)', KIN
+    ),
+    Mutation(
+        "kin-asks-who-has-seen-the-sample",
+        'networks = (carry[f"alone {name}"], carry[name], sent[name])',
+        'networks = (carry["alone"], carry["model"], sent["model"])',
+        KIN,
+    ),
+    Mutation("kin-tunes-the-old-one", '{"tuned": carry["model"]}', '{"tuned": mine["tuned"]}', KIN),
+    Mutation("kin-mixes-logarithms", ".logsumexp(0)", ".sum(0)", KIN),
+    Mutation("experts-of-one-turn", "TURNS = 50", "TURNS = 1", KIN),
+    Mutation("shares-taken-away", '+ personal["log shares"]', '- personal["log shares"]', KIN),
+    Mutation("calibrated-is-not", 'batch | {"offset": log_shares', 'batch | {"unused": log_shares', KIN),
+    Mutation("shadows-not-averaged", "kept) | shadows |", "kept) |", KIN),
+]
