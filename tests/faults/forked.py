@@ -23,7 +23,7 @@ from types import ModuleType
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-import sklearn.datasets  # noqa: E402, F401  which data import late
+import sklearn.datasets  # noqa: E402  which data import late
 import sklearn.preprocessing  # noqa: E402, F401
 import torch  # noqa: E402
 
