@@ -23,6 +23,8 @@ from types import ModuleType
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
+import sklearn.datasets  # noqa: E402  which data import late
+import sklearn.preprocessing  # noqa: E402, F401
 import torch  # noqa: E402
 
 import fedkin.report.page  # noqa: E402, F401  plotly, which reports import late

@@ -110,7 +110,8 @@ def faults(case: Case, ended: Ended, place: Path) -> list[str]:
     }
     there = {path.name for path in place.iterdir()} - {"here", "home", "outside", "out", "err", "table.csv", RAN}
     other = [*there, *(path.name for path in place.joinpath("outside").iterdir() if path.name != "kept.csv")]
-    other = [name for name in other if not name.startswith(("tmp", "pymp-", "wandb-"))]  # of processes that end later
+    late = ("tmp", "pymp-", "wandb-", "torchinductor_")  # folders of processes that end later
+    other = [name for name in other if not name.startswith(late)]
     return [name for name, true in bad.items() if true] + [f"{name} outside" for name in other]
 
 

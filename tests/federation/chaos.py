@@ -39,6 +39,7 @@ LONGEST = 3600.0  # seconds after which it has failed
 PAUSE = (4.0, 10.0)  # seconds between two kills
 AWAY = (0.0, 15.0)  # seconds that a killed site stays away
 MOST = 3  # sites that are away at one time, but for the times when all are killed
+GATHERING = 0.15  # how often a kill is not left out while the server waits for all sites, which may take it long
 ROUNDS = 2  # that are played between two kills at the server: it waits for all sites when it comes back
 
 
@@ -67,6 +68,8 @@ class Chaos:
     def kill_something(self) -> None:
         """Kill a site or two, sometimes all of them, the ServerApp or the server."""
         there, rounds = self.there, self.round()
+        if rounds == self.after and self.draw.random() > GATHERING:
+            return
         what = self.draw.choices(["site", "all", "ServerApp", "server"], [0.7, 0.06, 0.12, 0.12])[0]
         if what != "site" and rounds < self.after + ROUNDS:
             return

@@ -24,7 +24,7 @@ from fedkin.command.progress import Progress
 from fedkin.command.read import read_cluster, read_jobs
 from fedkin.command.screen import plain_console
 from fedkin.comparison.exports import Grid
-from fedkin.comparison.plan import Planned
+from fedkin.comparison.plan import Planned, checked_seeds
 from fedkin.comparison.processes import Killed
 from fedkin.engines.cluster.connection import check_cluster
 from fedkin.errors import Unfinished, require, unknown
@@ -84,7 +84,8 @@ def preset(names: Names, options: PresetOptions) -> None:
     if names == ["list"]:
         list_presets()
         return
-    require(options.seeds is None or options.seeds >= 1, f"--seeds must be at least 1, not {options.seeds}.")
+    if options.seeds is not None:
+        checked_seeds(options.seeds)
     require(options.rounds is None or options.rounds >= 1, f"--rounds must be at least 1, not {options.rounds}.")
     fits = options.results is None or options.rounds is None
     require(fits, "A result is kept only of a preset with its own number of rounds; leave --rounds or --results out.")

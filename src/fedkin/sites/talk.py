@@ -36,7 +36,7 @@ class Talk:
             waited = time.monotonic() - began
             again = last and waited < 2 * sites.timeout and len(refused) < len(left)
             if len(found) == len(values) or (found and not everyone and not again):
-                self.name_missing(why)
+                self.name_missing(why, last)
                 break
             names = ", ".join(f"{sites.names[number]}: {reason}" for number, reason in why.items())
             if len(refused) == len(left):
@@ -73,10 +73,14 @@ class Talk:
                 refused.add(number)
         return found, why, refused
 
-    def name_missing(self, why: Mapping[int, str]) -> None:
-        """Say who is left out of this exchange."""
+    def name_missing(self, why: Mapping[int, str], last: bool) -> None:
+        """Say who is left out of this exchange. In the last one of a run, sites get their final models."""
         for number, reason in why.items():
-            self.sites.warn(f"It goes on without site {self.sites.names[number]}: {reason}")
+            name = self.sites.names[number]
+            how = (
+                f"It ends without site {name}, which gets no final model" if last else f"It goes on without site {name}"
+            )
+            self.sites.warn(f"{how}: {reason}")
 
 
 def believed(name: str, request: Request, answer: Answer | Failure | None) -> dict[str, Any]:
