@@ -124,7 +124,7 @@ def played(game: Game) -> dict[str, Any]:
     of replies of relevant clients that did not count (false alarms) and of irrelevant ones (recall of all rounds)."""
     given, (network, _, eta) = federation(game), DATA[game.data]
     keep = Relevance() if game.filter == INVERTED else FILTERS[game.filter]
-    train = SGD(eta=eta, epochs=5, batch=25)
+    train = SGD(eta=eta, steps=None, epochs=5, batch=25)
     method = replace(fk.methods.fedavg(), keep=keep, train=train, select=Uniform(fraction=game.part))
     rounds = ROUNDS[game.part]
     experiment = fk.Experiment(method, given, network, rounds=rounds, seed=game.seed, evaluate_every=5, threads=1)

@@ -65,10 +65,10 @@ def test_groups_that_are_near_each_other_are_one() -> None:
     for keep in (Alignment(min_gap=None), Alignment()):
         for pulling in (0, 8):
             gen = torch.Generator().manual_seed(3)
-            updates = 0.3 + torch.randn(40, 30, generator=gen, dtype=torch.float64)
+            updates = 0.3 + torch.randn(40, 1000, generator=gen, dtype=torch.float64)
             updates[:pulling] *= -1
-            setting = task([0.0] * 30, 40)
-            sent = Sent(everyone, shared={"model": {"w": torch.ones(30, dtype=torch.float64)}})
+            setting = task([0.0] * 1000, 40)
+            sent = Sent(everyone, shared={"model": {"w": torch.ones(1000, dtype=torch.float64)}})
             reply = Reply(everyone, {"model": {"w": 1 + updates}}, {"size": torch.ones(40)})
             kept, _ = keep(keep.init(setting, gen), setting, sent, reply, 2, gen)
             counted.append(int(kept.sum()))

@@ -26,7 +26,8 @@ def middle(values: Tensor) -> Tensor:
 def clipped(updates: Tensor) -> Tensor:
     """The updates, none of them longer than the median of their lengths."""  # (m, d)
     lengths = updates.norm(dim=1, keepdim=True)
-    return updates * (middle(lengths) / lengths.clamp(min=NOTHING)).clamp(max=1)
+    found: Tensor = updates * (middle(lengths) / lengths.clamp(min=NOTHING)).clamp(max=1)
+    return found
 
 
 def straightness(came: Tensor, updates: Tensor, trusted: Tensor) -> Tensor:
@@ -59,6 +60,8 @@ class Robust(Keep):
     half of the clients are. docs/papers/robust.md has the box, and the comparison with other filters.
     """
 
+    copies = 12  # updates and ways, in float64
+
     low: BelowOne = 0.15  # how straight a client must go, as a share of the median
     high: Positive = 2.5  # how straight it may go, as a multiple of the median
     large: Positive = 4.0  # how long its updates may be, as a multiple of the median
@@ -76,7 +79,8 @@ class Robust(Keep):
     ) -> tuple[Tensor, Slot]:
         ids, before = reply.ids, sent.to(reply.ids)["model"]
         updates = tree.vector(tree.update(before, reply.upload["model"])).double()  # (m, d)
-        came = tree.vector(before).double() - tree.vector(tree.repeated(task.model, 1)).double()
+        first = {name: task.model[name] for name in before}  # of the layers that were sent
+        came = tree.vector(before).double() - tree.vector(tree.repeated(first, 1)).double()
         each = updates.norm(dim=1).cpu() / (reply.report["rate"] * reply.report["reach"]).double().cpu()
         long = slot["long"].index_add(0, ids, each / middle(each).clamp(min=NOTHING))
         judged = slot["judged"].index_add(0, ids, torch.ones_like(each))
