@@ -52,7 +52,7 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
             uploads[i] = net.combined((1.0 - factor, server), (factor, trained)) if bad[i] else trained
         reach = {i: 0.3 * len(hand.batches(t, i)) for i in ids}
         models = {i: net.numbers(model) for i, model in uploads.items()}
-        kept = filtered.judge(first, net.numbers(server), models, reach)
+        kept = filtered.judge(first, net.numbers(server), models, reach, federation.classes)
         out += len(ids) - len(kept)
         if kept:
             server = net.average([uploads[i] for i in kept], [hand.sizes[i] for i in kept])
