@@ -6,7 +6,7 @@ from math import sqrt
 
 from pfedre_transcribed import Vector, median
 
-LOW, HIGH, LARGE = 0.25, 2.0, 4.0
+LOW, HIGH, LARGE = 0.3, 2.0, 4.0
 
 
 def length(row: Vector) -> float:

@@ -23,13 +23,13 @@ class Alignment(Majority):
     direction. Most clients have moved the model this way over all rounds, so the update of a client with wrong labels
     points back along it. This stays so if the clients are heterogeneous, and if the updates of clients that have
     learned their labels become small; distances between updates, inverted or not, do not show it then.
-    One huge update sets the direction for all, though; `Robust` does not fall for it. `docs/papers/pfedre.md` has the
-    comparison, and why `min_gap` is 2.5: where nobody was irrelevant the groups were mostly nearer than that.
+    One huge update sets the direction for all, though: distances (`UpdateDistance`, `MultiKrum`) are the safer default,
+    and `Robust` is made against both. `docs/papers/pfedre.md` has the comparison, and why `min_gap` is 3.
     """
 
     copies = 7  # updates and ways, in float64
 
-    min_gap: NonNegative | None = 2.5  # all count if the groups are nearer than so many median deviations; null: never
+    min_gap: NonNegative | None = 3.0  # all count if the groups are nearer than so many median deviations; null: never
 
     def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
         updates = tree.vector(tree.update(before, reply.upload["model"])).double()  # (m, d)

@@ -64,7 +64,7 @@ class Robust(Keep):
 
     copies = 12  # updates and ways, in float64
 
-    low: BelowOne = 0.25  # how straight a client must go, as a share of what is usual
+    low: BelowOne = 0.3  # how straight a client must go, as a share of what is usual
     high: Positive = 2.0  # how straight it may go, as a multiple of what is usual
     large: Positive = 4.0  # how long its updates may be, as a multiple of the median
 
