@@ -71,15 +71,15 @@ def pfedre(
 def pfedre_aligned(base: Method | None = None) -> Method:
     """As `pfedre`, with a filter that compares the direction of each update with how the model has moved so far.
 
-    This filter is not in the paper. It needs no inversion and is cheaper; where we measured it, its AUC was at least as
-    good (docs/papers/pfedre.md).
+    This filter is not in the paper. It needs no inversion and is cheaper; where labels were flipped, its AUC was at
+    least as good. Huge updates fool it, so `multikrum` is the safer default (docs/papers/pfedre.md).
     """
     return _filtered("pfedre_aligned", base, Alignment())
 
 
 def pfedre_robust(base: Method | None = None) -> Method:
-    """As `pfedre`, with a filter of our own that looks at direction and distance of updates over all rounds, and leaves
-    nobody out where nobody stands apart (docs/papers/robust.md)."""
+    """As `pfedre`, with a filter of our own that looks at direction and length of updates over all rounds, and leaves
+    hardly anybody out where nobody is irrelevant (docs/papers/robust.md)."""
     return _filtered("pfedre_robust", base, Robust())
 
 
