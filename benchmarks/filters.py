@@ -56,15 +56,15 @@ KINDS = {  # how a share of the clients is written as a scenario
 }
 FILTERS: dict[str, Keep] = {
     "everyone": Everyone(),
-    "alignment, paper's rule": Alignment(min_gap=None),
-    "alignment": Alignment(),
+    "alignment, paper's rule": Alignment(),
+    "alignment": Alignment(min_gap=3.0),
     "L1": UpdateDistance("l1", min_gap=None),
     "Multi-Krum": MultiKrum(f=0.4),  # as many as there can be here
     "z-scores": ZScores(),
     "robust": Robust(),
     "oracle": Oracle(),
 }
-USUAL = ("everyone", "alignment", "L1", "robust", "oracle")
+USUAL = ("everyone", "alignment, paper's rule", "alignment", "L1", "robust", "oracle")
 ROUNDS = {1.0: 10, 0.4: 20}  # so that every client is judged about as often
 
 

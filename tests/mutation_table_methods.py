@@ -49,7 +49,7 @@ METHODS = [
         ROBUST,
     ),
     Mutation(
-        "alignment-always-cuts", "NonNegative | None = 3.0", "NonNegative | None = None", "keep/test_alignment.py"
+        "gap-without-effect", "if gap >= min_gap * deviation else torch.ones_like(mask)", "", "keep/test_alignment.py"
     ),
     Mutation("attack-scales-the-model", "(value - start).double()", "value.double()", ATTACKS),
     Mutation(
