@@ -20,31 +20,42 @@ METHODS = [
         "kept\n        if not weight.sum() > 0:\n            return slot\n        mean =",
         "golden -k fedavg",
     ),
-    Mutation("robust-not-clipped", "known, updates = judged > 0, clipped(updates)", "known = judged > 0", ROBUST),
+    Mutation(
+        "robust-not-clipped", "known, updates = int((judged > 0).sum()), clipped(updates)", "known = len(ids)", ROBUST
+    ),
     Mutation("robust-with-itself", "(mine.sum(0) - mine)", "mine.sum(0)", ROBUST),
     Mutation("robust-trusts-everybody", "mine = updates * trusted.to(updates)[:, None]", "mine = updates", ROBUST),
     Mutation("robust-without-low", "(1 - share) / (1 - self.low)", "0 * share", ROBUST),
     Mutation("robust-without-high", "share / self.high", "0 * share", ROBUST),
-    Mutation("robust-without-large", "torch.maximum(found, long / self.large)", "found", ROBUST),
+    Mutation("robust-without-large", "large = long / judged / self.large", "large = 0 * long / judged", ROBUST),
     Mutation(
         "robust-forgets",
         'straight = slot["straight"].index_add(0, ids, now)',
         'straight = slot["straight"].index_copy(0, ids, now * judged[ids])',
         ROBUST,
     ),
-    Mutation(
-        "robust-leaves-all-out", "// 2 if int(known.sum()) >= FEWEST", "// 1 if int(known.sum()) >= FEWEST", ROBUST
-    ),
+    Mutation("robust-leaves-all-out", "known // 2 if known >= FEWEST", "known // 1 if known >= FEWEST", ROBUST),
     Mutation("robust-judges-three", ">= FEWEST else 0", ">= 1 else 0", ROBUST),
     Mutation(
-        "robust-forgets-suspects",
-        'torch.where(slot["out"] > 0, torch.inf, long / judged / self.large)',
-        "long / judged / self.large",
+        "robust-forgets-suspects", 'worst(torch.where(slot["out"] > 0, torch.inf, large), most)', "large > 1", ROBUST
+    ),
+    Mutation("robust-median-of-all", "now[~out[ids]] if not out[ids].all() else now", "now", ROBUST),
+    Mutation(
+        "robust-usual-of-all-rounds",
+        'usual = slot["usual"].index_add(0, ids, common.expand_as(now))',
+        'usual = (slot["usual"] + common)',
         ROBUST,
     ),
-    Mutation("robust-median-of-all", "known & ~out)", "known)", ROBUST),
+    Mutation("robust-a-way-of-few", "int((strayed > 1).sum()) > most", "False", ROBUST),
+    Mutation("robust-two-classes", "task.classes == OPPOSED or ", "", ROBUST),
     Mutation(
-        "alignment-always-cuts", "NonNegative | None = 2.5", "NonNegative | None = None", "keep/test_alignment.py"
+        "robust-whole-models",
+        "name: task.model[name] for name in before}  # of the layers that were sent\n        came",
+        "name: value for name, value in task.model.items()}\n        came",
+        ROBUST,
+    ),
+    Mutation(
+        "gap-without-effect", "if gap >= min_gap * deviation else torch.ones_like(mask)", "", "keep/test_alignment.py"
     ),
     Mutation("attack-scales-the-model", "(value - start).double()", "value.double()", ATTACKS),
     Mutation(

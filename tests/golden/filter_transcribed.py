@@ -6,7 +6,7 @@ from math import sqrt
 
 from pfedre_transcribed import Vector, median
 
-LOW, HIGH, LARGE = 0.15, 2.5, 4.0
+LOW, HIGH, LARGE = 0.3, 2.0, 4.0
 
 
 def length(row: Vector) -> float:
@@ -37,11 +37,14 @@ class Filter:
 
     def __init__(self) -> None:
         self.cosines: dict[int, Vector] = {}
+        self.usual: dict[int, Vector] = {}
         self.lengths: dict[int, Vector] = {}
         self.out: set[int] = set()
         self.scores: dict[int, float] = {}
 
-    def judge(self, first: Vector, sent: Vector, models: dict[int, Vector], reach: dict[int, float]) -> list[int]:
+    def judge(
+        self, first: Vector, sent: Vector, models: dict[int, Vector], reach: dict[int, float], classes: int
+    ) -> list[int]:
         """Return who counts. `reach` is each client's learning rate times the number of its steps."""
         updates = {i: [x - w for x, w in zip(model, sent, strict=True)] for i, model in models.items()}
         each = {i: length(row) / reach[i] for i, row in updates.items()}
@@ -54,17 +57,20 @@ class Filter:
         out = above({i: float("inf") if i in self.out else long[i] / LARGE for i in sorted(long)}, most)
         for _ in range(3):
             found = straight(first, sent, clipped, set(long) - out)
-            mean = {}
+            common = median([value for i, value in found.items() if i not in out] or list(found.values()))
+            strayed = {}
             for i in sorted(long):
-                values = [*self.cosines.get(i, []), *([found[i]] if i in found else [])]
-                mean[i] = sum(values) / len(values)
-            usual = median([mean[i] for i in mean if i not in out])
-            self.scores = {}
-            for i in mean:
-                s = mean[i] / usual if usual > 0 else 1.0
-                self.scores[i] = max((1.0 - s) / (1.0 - LOW), s / HIGH, long[i] / LARGE)
+                cosines = [*self.cosines.get(i, []), *([found[i]] if i in found else [])]
+                usual = [*self.usual.get(i, []), *([common] if i in found else [])]
+                s = sum(cosines) / sum(usual) if sum(usual) > 0 else 1.0
+                strayed[i] = max((1.0 - s) / (1.0 - LOW), s / HIGH)
+            self.scores = {i: max(strayed[i], long[i] / LARGE) for i in strayed}
+            out = above(self.scores, most)
+        if classes == 2 or sum(score > 1.0 for score in strayed.values()) > most:
+            self.scores = {i: long[i] / LARGE for i in strayed}
             out = above(self.scores, most)
         for i, value in found.items():
             self.cosines[i] = [*self.cosines.get(i, []), value]
+            self.usual[i] = [*self.usual.get(i, []), common]
         self.out = out
         return [i for i in updates if i not in out]

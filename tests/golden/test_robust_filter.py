@@ -37,7 +37,7 @@ CASES = {  # the factor by which attackers change their updates, and the clients
 @pytest.mark.parametrize("case", CASES)
 def test_rounds(federation: Any, started: Any, case: str) -> None:
     factor, count = CASES[case]
-    train, filtered = SGD(eta=0.3, epochs=1, batch=4), Filter()
+    train, filtered = SGD(eta=0.3, steps=None, epochs=1, batch=4), Filter()
     method = replace(fk.methods.fedavg(), select=Uniform(count=count), train=train, keep=Robust())
     federation = attacked(replace(federation, irrelevant=None), "scale", 0.3, factor)
     play, task, state = started(method, federation, rounds=ROUNDS)
@@ -52,7 +52,7 @@ def test_rounds(federation: Any, started: Any, case: str) -> None:
             uploads[i] = net.combined((1.0 - factor, server), (factor, trained)) if bad[i] else trained
         reach = {i: 0.3 * len(hand.batches(t, i)) for i in ids}
         models = {i: net.numbers(model) for i, model in uploads.items()}
-        kept = filtered.judge(first, net.numbers(server), models, reach)
+        kept = filtered.judge(first, net.numbers(server), models, reach, federation.classes)
         out += len(ids) - len(kept)
         if kept:
             server = net.average([uploads[i] for i in kept], [hand.sizes[i] for i in kept])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fedkin.data import scenarios, sources
 from fedkin.data.catalogue import CATALOGUE, Entry
@@ -30,17 +31,19 @@ def load(data: Data, progress: bool = True) -> Federation:
     samples = samples.checked(data.name)
     if data.irrelevant is None:
         return _divided(samples, data, entry)
-    kind, (first, *rest) = scenario_arguments(data.irrelevant)
+    kind, arguments = scenario_arguments(data.irrelevant)
     if kind == "odd_even":
         return scenarios.odd_even(samples, data)
     federation = _divided(samples, data, entry)
+    share: Any = arguments[0]
+    second: Any = arguments[1] if len(arguments) > 1 else None
     if kind in ATTACKS:
-        return scenarios.attacked(federation, kind, first, *rest, seed=data.seed)
+        return scenarios.attacked(federation, kind, share, second, data.seed)
     if kind == "ood":
-        return scenarios.ood(federation, first, *rest, data.seed, progress)
+        return scenarios.ood(federation, share, second, data.seed, progress)
     if kind == "target":
-        return scenarios.target(federation, first, *rest, data.seed)
-    return scenarios.flip(federation, first, *rest, data.seed)
+        return scenarios.target(federation, share, second, data.seed)
+    return scenarios.flip(federation, share, second, data.seed)
 
 
 def _divided(samples: Samples, data: Data, entry: Entry | None) -> Federation:

@@ -23,13 +23,14 @@ class Alignment(Majority):
     direction. Most clients have moved the model this way over all rounds, so the update of a client with wrong labels
     points back along it. This stays so if the clients are heterogeneous, and if the updates of clients that have
     learned their labels become small; distances between updates, inverted or not, do not show it then.
-    One huge update sets the direction for all, though; `Robust` does not fall for it. `docs/papers/pfedre.md` has the
-    comparison, and why `min_gap` is 2.5: where nobody was irrelevant the groups were mostly nearer than that.
+    One huge update sets the direction for all, though: distances (`UpdateDistance`, `MultiKrum`) are the safer default,
+    and `Robust` is made against both. Where nobody is irrelevant a minority of clean clients is left out in each round
+    unless there is a `min_gap`, which hides some attacks (docs/papers/robust.md has how many of each).
     """
 
     copies = 7  # updates and ways, in float64
 
-    min_gap: NonNegative | None = 2.5  # all count if the groups are nearer than so many median deviations; null: never
+    min_gap: NonNegative | None = None  # all count if the groups are nearer than so many median deviations; null: never
 
     def scores(self, slot: Slot, task: Task, before: Model, reply: Reply, round: int) -> Tensor:
         updates = tree.vector(tree.update(before, reply.upload["model"])).double()  # (m, d)

@@ -15,6 +15,7 @@ from fedkin.messages import Reply, Sent, Slot, Task
 from fedkin.parts import Keep
 
 PASSES = 3  # how often a round's way is made anew without those who do not go it
+OPPOSED = 2  # of so many classes, a client with one pulls straight against a client with the other, and both are right
 FEWEST = 4  # judged clients below which there is no majority to differ from
 
 
@@ -26,7 +27,8 @@ def middle(values: Tensor) -> Tensor:
 def clipped(updates: Tensor) -> Tensor:
     """The updates, none of them longer than the median of their lengths."""  # (m, d)
     lengths = updates.norm(dim=1, keepdim=True)
-    return updates * (middle(lengths) / lengths.clamp(min=NOTHING)).clamp(max=1)
+    found: Tensor = updates * (middle(lengths) / lengths.clamp(min=NOTHING)).clamp(max=1)
+    return found
 
 
 def straightness(came: Tensor, updates: Tensor, trusted: Tensor) -> Tensor:
@@ -51,16 +53,19 @@ def worst(scores: Tensor, most: int) -> Tensor:
 class Robust(Keep):
     """r_i = max((1 - s_i) / (1 - low), s_i / high, l_i / large); a client does not count while r_i is above 1.
 
-    s_i is how straight the updates of client i go the way of the others (`straightness`), averaged over the rounds in
-    which it was judged, in units of the median of the clients that count. l_i is how long they are for each step, in
-    units of the round's median, averaged as well. An update that has nothing to do with those of the others has
-    s_i = 0, one that pulls back is below 0, and an attacker that hides in the middle of the others is straighter than
-    anybody. None of this depends on how many are irrelevant, so where nobody is, hardly anybody is left out. At most
-    half of the clients are. docs/papers/robust.md has the box, and the comparison with other filters.
+    s_i is how straight the updates of client i go the way of the others (`straightness`), summed over the rounds in
+    which it was judged, in units of what was usual in these rounds: the sum of their medians over clients that count.
+    l_i is how long they are for each step, in units of the round's median, averaged. An update that has nothing to do
+    with those of the others has s_i = 0, one that pulls back is below 0, and an attacker that hides in the middle of
+    the others is straighter than anybody. None of this depends on how many are irrelevant, so where nobody is, hardly
+    anybody is left out. Where more than half would stray there is no way to stray from, and of two classes each client
+    may pull its own way: then only lengths count. docs/papers/robust.md has the box, and where this filter loses.
     """
 
-    low: BelowOne = 0.15  # how straight a client must go, as a share of the median
-    high: Positive = 2.5  # how straight it may go, as a multiple of the median
+    copies = 12  # updates and ways, in float64
+
+    low: BelowOne = 0.3  # how straight a client must go, as a share of what is usual
+    high: Positive = 2.0  # how straight it may go, as a multiple of what is usual
     large: Positive = 4.0  # how long its updates may be, as a multiple of the median
 
     def check(self) -> None:
@@ -68,7 +73,7 @@ class Robust(Keep):
 
     def init(self, task: Task, gen: torch.Generator) -> Slot:
         zero = torch.zeros(task.n, dtype=torch.float64)
-        sums = {"straight": zero, "long": zero, "judged": zero}
+        sums = {"straight": zero, "usual": zero, "long": zero, "judged": zero}
         return sums | {"out": zero, "divergence": torch.full_like(zero, torch.nan)}
 
     def __call__(
@@ -76,28 +81,34 @@ class Robust(Keep):
     ) -> tuple[Tensor, Slot]:
         ids, before = reply.ids, sent.to(reply.ids)["model"]
         updates = tree.vector(tree.update(before, reply.upload["model"])).double()  # (m, d)
-        first = {name: task.model[name][None] for name in before}  # of the layers that are sent
-        came = tree.vector(before).double() - tree.vector(first).double()
+        first = {name: task.model[name] for name in before}  # of the layers that were sent
+        came = tree.vector(before).double() - tree.vector(tree.repeated(first, 1)).double()
         each = updates.norm(dim=1).cpu() / (reply.report["rate"] * reply.report["reach"]).double().cpu()
         long = slot["long"].index_add(0, ids, each / middle(each).clamp(min=NOTHING))
         judged = slot["judged"].index_add(0, ids, torch.ones_like(each))
-        known, updates = judged > 0, clipped(updates)
-        most = int(known.sum()) // 2 if int(known.sum()) >= FEWEST else 0
-        out = worst(torch.where(slot["out"] > 0, torch.inf, long / judged / self.large), most)
+        known, updates = int((judged > 0).sum()), clipped(updates)
+        most = known // 2 if known >= FEWEST else 0
+        large = long / judged / self.large
+        out = worst(torch.where(slot["out"] > 0, torch.inf, large), most)
         for _ in range(PASSES):
             now = straightness(came, updates, ~out[ids].to(updates.device)).cpu()
             straight = slot["straight"].index_add(0, ids, now)
-            divergence = self.scores(straight / judged, long / judged, known & ~out)
-            out = worst(divergence, most)
-        after = {"straight": straight, "long": long, "judged": judged, "out": out.double(), "divergence": divergence}
-        return (~out[ids]).double(), after
+            common = middle(now[~out[ids]] if not out[ids].all() else now)
+            usual = slot["usual"].index_add(0, ids, common.expand_as(now))
+            strayed = self.strayed(straight, usual)
+            out = worst(torch.maximum(strayed, large), most)
+        if task.classes == OPPOSED or int((strayed > 1).sum()) > most:  # a way that most clients do not go is none
+            strayed = 0 * strayed
+        divergence = torch.maximum(strayed, large)
+        out = worst(divergence, most)
+        sums = {"straight": straight, "usual": usual, "long": long, "judged": judged}
+        return (~out[ids]).double(), sums | {"out": out.double(), "divergence": divergence}
 
-    def scores(self, straight: Tensor, long: Tensor, trusted: Tensor) -> Tensor:
-        """r_i of all clients; nan of clients that were never judged."""  # (n,)
-        usual = middle(straight[trusted])
-        share = straight / usual if usual > 0 else 0 * straight + 1  # without a way, nobody leaves it
+    def strayed(self, straight: Tensor, usual: Tensor) -> Tensor:
+        """How far clients are from going the way of the others, up to 1 if they go it; nan of those never judged."""
+        share = torch.where(usual > 0, straight / usual, 0 * straight / usual + 1)  # without a way, nobody leaves it
         found: Tensor = torch.maximum((1 - share) / (1 - self.low), share / self.high)
-        return torch.maximum(found, long / self.large)
+        return found
 
     def marks(self, slot: Slot) -> dict[str, Tensor]:
         return {"divergence": slot["divergence"]}
