@@ -150,6 +150,7 @@ def test_a_column_brings_the_runs_that_its_targets_are_set_by(command: Command) 
         (["tinny/table1"], "tiny/table1"),
         (["tiny/table1", "--scale", "huge"], "full, small"),
         (["tiny/table1", "--seeds", "0"], "--seeds must be at least 1"),
+        (["tiny/table1", "--seeds", str(2**31)], "--seeds must be at least 1 and at most"),
         (["tiny/table1", "--only", "six*"], "five clients"),
         (["tiny/table1", "--read", "--only", "six*"], "five clients"),
         (["tiny/table1", "--rounds", "3", "--results", "here"], "leave --rounds or --results out"),
