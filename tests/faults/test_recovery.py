@@ -133,6 +133,7 @@ def test_a_manifest_deletes_nothing_elsewhere(theirs: Path, name: str) -> None:
         ("digests", 5),
         ("round", "6"),
         ("time", None),
+        ("time", {"total_s": 1.0}),
         ("drawn", [1]),
         ("segments", [{"file": "../mine", "rows": 1, "checksum": "x"}]),
         ("checksum", None),

@@ -114,13 +114,22 @@ class Rows(Said):
     checksum: StrictStr
 
 
+class Spent(Said):
+    """The seconds that were spent until a checkpoint."""
+
+    train_s: float
+    mix_s: float
+    evaluate_s: float
+    total_s: float
+
+
 class CheckpointSaid(Said):
     """The JSON file of a checkpoint."""
 
     round: From0
     checksum: StrictStr
     lengths: dict[Name, From0]
-    time: dict[StrictStr, float]
+    time: Spent
     digests: dict[Name, StrictStr] = {}
     drawn: dict[StrictStr, StrictStr] | None = None
     segments: list[Rows] = []
