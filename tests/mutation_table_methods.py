@@ -10,7 +10,7 @@ WHOLE = "gram(stacked, list(stacked))"
 MATCHING = "keep/test_matching.py"
 MANY = "collaborate/test_many_clients.py"
 
-ROBUST = "keep/test_robust.py golden/test_robust_filter.py"
+ROBUST = "keep/test_hard_to_fool.py golden/test_robust_filter.py"
 ATTACKS = "data/test_attacks.py"
 
 METHODS = [
