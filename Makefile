@@ -52,7 +52,7 @@ LOGS := docs/results/reliability
 FAULTS := OMP_NUM_THREADS=1 $(BIN)/python tests/faults
 
 fuzz: .venv/dev
-	$(FAULTS)/fuzz.py --cases 5000 --log $(LOGS)/fuzz.jsonl
+	$(FAULTS)/fuzz.py --cases 5000 --seed 15 --log $(LOGS)/fuzz.jsonl
 
 soak: .venv/dev
 	$(FAULTS)/kills.py --kills 200 --others 24 --log $(LOGS)/kills.jsonl
