@@ -32,7 +32,8 @@ from fedkin.methods import METHODS
 SEED, ROUNDS, TRIES = 14, 12, 20
 DATA = ("--data", "digits", "--clients", "6", "--samples", "15", "--rounds", str(ROUNDS), "--evaluate-every", "2")
 DATA += ("--irrelevant", "flip:0.2")  # the oracle asks who is irrelevant
-WANTED = {"sfedavg": ("--server-validation", "60")}  # what a method needs beside these
+DEEP = ("pfedsim", "fedper", "lgfedavg", "fedrep", "fedbabu")  # methods that need a network of several layers
+WANTED = {"sfedavg": ("--server-validation", "60"), **dict.fromkeys(DEEP, ("--model", "dnn:10"))}
 OTHERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ENDS = {signal.SIGTERM: 128 + signal.SIGTERM, signal.SIGINT: 128 + signal.SIGINT}  # exit codes of commands that save
 WHOM = ("command", "worker", "all")  # of two processes side by side
