@@ -187,3 +187,6 @@ def test_runs_of_presets_are_checked_and_mended(tmp_path: Path) -> None:
     play(runs, store, warn=said.append)
     assert any("summary.json" in sentence for sentence in said)
     same_runs(tmp_path / "before", folder)
+    (folder / "experiment.json").unlink()
+    with pytest.raises(fk.BadInput, match="a summary and no experiment"):
+        store.finished(runs[0].experiment)

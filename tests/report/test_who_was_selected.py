@@ -201,6 +201,8 @@ def test_a_killed_run_is_drawn_as_far_as_its_lines_go(recorded: Any, shown: Any,
     assert "That seed is unfinished (round 4 of 6)." in page.rounds["0"]["note"]
     assert "selected" in page.figures
     (tmp_path / "rounds.jsonl").write_text("")
+    for path in (tmp_path / "checkpoints").iterdir():  # killed before its first checkpoint
+        path.unlink()
     study = studied(tmp_path)
     assert study.runs[0].selected == []
     assert "rounds" not in shown(study).stores

@@ -43,6 +43,8 @@ class Store:
         """The run of an experiment, if it is there and done."""
         place = self.place(experiment)
         if not place.begun:
+            lost = f"{place.path} has a summary and no experiment, so it is damaged; delete it to run it anew."
+            require(not place.summarised, lost)
             return None
         run = Run(place.path, experiment.rounds, experiment.seed)
         if not run.finished:
