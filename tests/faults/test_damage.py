@@ -129,6 +129,20 @@ def test_what_is_damaged_is_said(fedkin: Any, whole: Path) -> None:
     assert "not finished" in fedkin("check", str(whole.with_name("half"))).out
 
 
+@pytest.mark.parametrize("name", ["whole", "half"])
+def test_every_changed_file_is_said(fedkin: Any, whole: Path, name: str) -> None:
+    folder = copied(whole, name)
+    found = fedkin("check", "here")
+    assert found.code == 0, found.out
+    for file in every_file(whole.with_name(name)):
+        folder = copied(whole, name)
+        flipped(folder / file)
+        found = fedkin("check", "here")
+        assert found.code in (1, 2), (file, found.out)
+        place = Path(file).with_suffix(".json") if "checkpoints" in file else Path(file)
+        assert found.code == 2 or f"here/{place}: damaged or missing" in found.out, (file, found.out)
+
+
 def test_nobody_has_to_check(fedkin: Any, whole: Path) -> None:
     folder = copied(whole, "whole")
     path = folder / METHOD / "seed-0" / "rounds.jsonl"

@@ -15,7 +15,7 @@ from fedkin.command.screen import plain_console
 from fedkin.comparison.exports import checked_path
 from fedkin.comparison.result import Comparison, load_comparison
 from fedkin.errors import require
-from fedkin.runs import manifest
+from fedkin.runs import manifest, wholeness
 from fedkin.runs.command_folder import CommandFolder
 
 
@@ -79,15 +79,17 @@ def check_folder(
     fedkin check runs/compare-digits-1
     """
     place = CommandFolder(folder)
-    begun = [one.path for one in place.runs() or place.runs_of_method()]
+    begun = place.runs() or place.runs_of_method()
     require(begun, f"{folder} is not a run of fedkin; give the folder that 'fedkin run' named.")
     manifest.verify(True)
     bad = 0
-    for path in dict.fromkeys([folder, *begun]):
-        known, damaged = manifest.count(path), manifest.damaged(path)
+    found = [(run.path, *wholeness.of_run(run), "" if run.summarised else "not finished; ") for run in begun]
+    if folder not in [path for path, *_ in found]:
+        found.insert(0, (folder, *wholeness.of_command(place), ""))
+    for path, known, damaged, said in found:
         bad += len(damaged)
         for name in damaged:
             print(f"{path / name}: damaged or missing")
-        if known or path in begun:
-            print(f"{path}: {known - len(damaged)} of {known} files are whole" if known else f"{path}: not finished")
+        if known:
+            print(f"{path}: {said}{known - len(damaged)} of {known} files are whole")
     raise typer.Exit(1 if bad else 0)

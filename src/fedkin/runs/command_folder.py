@@ -87,6 +87,9 @@ class CommandFolder:
 
     def plan(self) -> dict[str, Any]:
         check_format(self.path)
+        return self.sealed_plan()
+
+    def sealed_plan(self) -> dict[str, Any]:
         return schema.read(schema.PlanSaid, self.path / "plan.json")
 
     def against(self) -> dict[str, str]:

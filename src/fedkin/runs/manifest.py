@@ -99,12 +99,12 @@ def checked(path: Path, folder: Path) -> Path:
     return path
 
 
-def count(folder: Path) -> int:
-    """Return how many files the manifest of a folder has; 0 where it has none or a damaged one."""
+def read_or_nothing(folder: Path) -> dict[str, list[Any]]:
+    """Return what the manifest of a folder says; empty where there is none or a damaged one."""
     try:
-        return len(read(folder))
+        return read(folder)
     except Damaged:
-        return 0
+        return {}
 
 
 def check_complete(folder: Path) -> None:
