@@ -72,7 +72,8 @@ def test_pipes_and_folders_are_not_replaced(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
 
 
-CHECKPOINT: dict[str, Any] = {"round": 1, "lengths": {"rounds.jsonl": 5}, "time": {"all": 1.0}, "checksum": "0"}
+TIME = dict.fromkeys(("train_s", "mix_s", "evaluate_s", "total_s"), 1.0)
+CHECKPOINT: dict[str, Any] = {"round": 1, "lengths": {"rounds.jsonl": 5}, "time": TIME, "checksum": "0"}
 
 
 @pytest.mark.parametrize(
