@@ -48,6 +48,8 @@ class Fragile(TwoStreams):
     times: int = 1
 
     def rate(self, round: int) -> float:
+        if self.once and round == 1:
+            calls[f"{self.once} before"] += 1
         if self.once and round == 2:  # for each chunk this is asked when it begins, and when it reports
             calls[self.once] += 1
             if self.fails():
@@ -60,11 +62,13 @@ class Fragile(TwoStreams):
         return super().rate(round)
 
     def fails(self) -> bool:
-        """Whether it is to fail now. A process that is started again counts its calls from the beginning."""
+        """Whether it is to fail now. A process that is started again counts its calls from the beginning, and knows no
+        round before."""
         folder, call = Path(self.once), calls[self.once]
         if call == 3:  # when the second chunk begins
             return first_to_make(folder)
-        again = folder.exists() and (call == 1 or self.how == "memory")
+        anew = call == 1 and not calls[f"{self.once} before"]
+        again = folder.exists() and (anew or self.how == "memory")
         return again and any(first_to_make(folder / str(number)) for number in range(1, self.times))
 
 
