@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,43 +75,35 @@ def test_a_damaged_run_goes_on_right_or_not_at_all(fedkin: Any, whole: Path, nam
     assert right > (len(files) / 3 if name == "whole" else 5), "most that is done can be made again"
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_no_number_of_a_damaged_file_of_a_stopped_run_is_shown(fedkin: Any, whole: Path, damage: Damage) -> None:
-    folder = copied(whole, "half")
+def reported(fedkin: Any, whole: Path, name: str, damage: Damage) -> Iterator[tuple[str, Path, bool]]:
+    """Damage one file after another; yields it, the folder, and whether there is a page, which is the right one."""
+    copied(whole, name)
     assert fedkin("report", "here").code == 0
     page = Path("here/report.html").read_text()
-    refused = set()
-    for file in every_file(whole.with_name("half")):
+    for file in every_file(whole.with_name(name)):
         if damage is deleted and file.endswith("seed-0/summary.json"):
             continue  # without it a run is one that is not finished, and the page says so
-        folder = copied(whole, "half")
+        folder = copied(whole, name)
         damage(folder / file)
         outcome = fedkin("report", "here")
         if outcome.code == 0:
             assert Path("here/report.html").read_text() == page, file
         else:
             assert sentence(outcome), (file, outcome)
-            refused.add(Path(file).name)
+        yield file, folder, outcome.code == 0
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_no_number_of_a_damaged_file_of_a_stopped_run_is_shown(fedkin: Any, whole: Path, damage: Damage) -> None:
+    refused = {Path(file).name for file, _, shown in reported(fedkin, whole, "half", damage) if not shown}
     assert {"rounds.jsonl", "selected.bin", "kept.bin"} <= refused
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_no_number_of_a_damaged_file_is_shown(fedkin: Any, whole: Path, damage: Damage) -> None:
-    folder = copied(whole, "whole")
-    assert fedkin("report", "here").code == 0
-    page = Path("here/report.html").read_text()
     models = fk.load_comparison(whole).runs[METHOD]
     right = {name: value.numpy() for name, value in next(iter(models.values())).models["personal"].items()}
-    for file in every_file(whole):
-        if damage is deleted and file.endswith("seed-0/summary.json"):
-            continue  # without it a run is one that is not finished, and the page says so
-        folder = copied(whole, "whole")
-        damage(folder / file)
-        outcome = fedkin("report", "here")
-        if outcome.code == 0:
-            assert Path("here/report.html").read_text() == page, file
-        else:
-            assert sentence(outcome), (file, outcome)
+    for file, folder, _ in reported(fedkin, whole, "whole", damage):
         try:
             found = next(iter(fk.load_comparison(folder).runs[METHOD].values())).models["personal"]
         except (fk.BadInput, manifest.Damaged):

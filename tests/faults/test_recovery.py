@@ -15,7 +15,7 @@ from small import same_runs
 import fedkin as fk
 from fedkin.reproduce.play import play, runs_of
 from fedkin.reproduce.store import Store
-from fedkin.runs import manifest
+from fedkin.runs import files, manifest
 from fedkin.runs.files import Damaged
 from fedkin.runs.folder import RunFolder
 
@@ -94,10 +94,37 @@ def test_without_any_checkpoint_all_rounds_are_played_again(whole: Path, tmp_pat
     assert gone_on(whole, tmp_path, "models.safetensors", lost=tuple(names))[0] == [1, 2, 3, 4, 5, 6]
 
 
-def test_where_every_checkpoint_is_damaged_a_sentence_says_so(whole: Path, tmp_path: Path) -> None:
+def test_where_every_checkpoint_is_damaged_all_rounds_are_played_again(whole: Path, tmp_path: Path) -> None:
     names = [f"checkpoints/round-00000{k}.safetensors" for k in (5, 6)]
-    with pytest.raises(fk.BadInput, match=r"Every checkpoint .* is damaged"):
-        gone_on(whole, tmp_path, "models.safetensors", *names)
+    played, said = gone_on(whole, tmp_path, "models.safetensors", *names)
+    assert played == [1, 2, 3, 4, 5, 6]
+    assert "going back to round 1: there is no good one before it" in " ".join(said)
+
+
+def test_a_damaged_record_of_rounds_is_played_again(whole: Path, tmp_path: Path) -> None:
+    """Every checkpoint counts on what was recorded before it."""
+    assert gone_on(whole, tmp_path, "kept.bin")[0] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_checkpoint_that_may_not_be_read_is_not_taken_for_damaged(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(whole, tmp_path / "copy")
+    (tmp_path / "copy/models.safetensors").unlink()
+
+    known = files.checksum
+
+    def forbidden(path: Path) -> str:
+        if path.parent.name == "checkpoints":
+            raise PermissionError(13, "Permission denied", str(path))
+        return known(path)
+
+    monkeypatch.setattr(files, "checksum", forbidden)
+    with pytest.raises(fk.BadInput, match=r"Permission denied.*make it readable"):
+        fk.run(EXPERIMENT, tmp_path / "copy", resume=True, warn=lambda sentence: None)
+    monkeypatch.undo()
+    fk.run(EXPERIMENT, tmp_path / "copy", resume=True, warn=lambda sentence: None)
+    same_runs(whole, tmp_path / "copy")
 
 
 # folders of others

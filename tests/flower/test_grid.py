@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from federation import NAMES, Party, experiment, mlp, same_run, short, stacked
+from federation import NAMES, SIX, Party, experiment, mlp, same_run, short, stacked
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.proto.node_pb2 import NodeInfo
@@ -19,16 +19,11 @@ from fedkin import flower
 from fedkin.flower.records import answer_record, as_answer, as_request, request_record
 from fedkin.sites import Answer, Request
 
-METHODS = {
-    "fedavg": short(fk.methods.fedavg(), 3),
-    "fedmcsa": short(fk.methods.fedmcsa(), 2),
-    "fedacs": short(fk.methods.fedacs(p=0.25)),
-    "adafl": short(fk.methods.adafl(start=0.5, end=1.0, levels=2)),
-    "pfedre": short(fk.methods.pfedre()),
-    "scaffold": short(fk.methods.scaffold(), 3),
+METHODS = SIX | {
     "fedper": short(fk.methods.fedper(), 3),
     "ifca": short(fk.methods.ifca(), 3),
     "fedfomo": short(fk.methods.fedfomo(models=2), 3),
+    "kin": short(fk.methods.kin(), 3),
 }
 
 

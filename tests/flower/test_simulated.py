@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from federation import NAMES, Party, experiment, same_run, short, stacked
+from federation import NAMES, SIX, Party, experiment, same_run, short, stacked
 from in_process import InProcess
 from small import Until
 
@@ -25,13 +25,7 @@ from fedkin.flower import runtime
 from fedkin.runs.checkpoint import load_checkpoint
 from fedkin.runs.folder import RunFolder
 
-METHODS = {
-    "fedavg": short(fk.methods.fedavg(), 3),
-    "fedmcsa": short(fk.methods.fedmcsa(), 2),
-    "fedacs": short(fk.methods.fedacs(p=0.25)),
-    "adafl": short(fk.methods.adafl(start=0.5, end=1.0, levels=2)),
-    "pfedre": short(fk.methods.pfedre()),
-    "scaffold": short(fk.methods.scaffold(), 3),
+METHODS = SIX | {
     "ditto": short(fk.methods.ditto(), 2),
     "fedmix": short(fk.methods.fedmix(), 3),
     "active": short(fk.methods.active(), None),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from small import Until, tiny
+from small import Until, same_runs, tiny
 
 import fedkin as fk
 from fedkin.core.rows import Rows, Sealed, Segment
@@ -189,13 +189,16 @@ def test_a_row_that_all_checkpoints_need_and_that_is_damaged_is_refused(tmp_path
     assert (tmp_path / "run/rounds.jsonl").read_bytes() == before
 
 
-def test_all_damaged_is_refused(tmp_path: Path) -> None:
+def test_where_all_are_damaged_all_rounds_are_played_again(tmp_path: Path) -> None:
     asked = experiment(fk.methods.ditto(count=2), rounds=6, memory=TINY)
     fk.run(asked, tmp_path / "run", callbacks=[Until(4)], checkpoint_seconds=0.0)
     for path in RunFolder(tmp_path / "run").segments():
         path.unlink()
-    with pytest.raises(fk.BadInput, match=r"Every checkpoint in .* is damaged"):
-        fk.run(asked, tmp_path / "run", resume=True, warn=lambda _: None)
+    said: list[str] = []
+    fk.run(asked, tmp_path / "run", resume=True, warn=said.append)
+    assert "going back to round 1" in said[-1]
+    fk.run(asked, tmp_path / "whole")
+    same_runs(tmp_path / "run", tmp_path / "whole")
 
 
 def test_rows_of_another_network_are_refused(tmp_path: Path) -> None:

@@ -39,6 +39,16 @@ def short(method: Method, count: int | None = None) -> Method:
     return replace(few, select=Uniform(count=count)) if count else few
 
 
+SIX = {
+    "fedavg": short(fk.methods.fedavg(), 3),
+    "fedmcsa": short(fk.methods.fedmcsa(), 2),
+    "fedacs": short(fk.methods.fedacs(p=0.25)),
+    "adafl": short(fk.methods.adafl(start=0.5, end=1.0, levels=2)),
+    "pfedre": short(fk.methods.pfedre()),
+    "scaffold": short(fk.methods.scaffold(), 3),
+}
+
+
 @dataclass
 class Party:
     """Sites with a folder each, which they are rebuilt from for every request."""

@@ -7,18 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federation import NAMES, SIZES, Party, experiment, same_run, short, stacked
+from federation import NAMES, SIX, SIZES, Party, experiment, same_run, short, stacked
 
 import fedkin as fk
 from fedkin import sites
 
-METHODS = {
-    "fedavg": short(fk.methods.fedavg(), 3),
-    "fedmcsa": short(fk.methods.fedmcsa(), 2),
-    "fedacs": short(fk.methods.fedacs(p=0.25)),
-    "adafl": short(fk.methods.adafl(start=0.5, end=1.0, levels=2)),
-    "pfedre": short(fk.methods.pfedre()),
-    "scaffold": short(fk.methods.scaffold(), 3),
+METHODS = SIX | {
     "ditto": short(fk.methods.ditto(), 3),
     "pfedme": short(fk.methods.pfedme(), 2),
     "perfedavg": short(fk.methods.perfedavg(), 3),
@@ -36,6 +30,8 @@ METHODS = {
     "fedbabu": short(fk.methods.fedbabu(), 3),
     "ifca": short(fk.methods.ifca(), 3),
     "fedfomo": short(fk.methods.fedfomo(models=2), 3),
+    "kin": short(fk.methods.kin(), 3),
+    "fedavg_prior": short(fk.methods.fedavg_prior(), 3),
 }
 
 

@@ -50,7 +50,7 @@ def save_checkpoint(state: State, private: Message | Rows, recorder: Recorder, t
 
 
 def load_checkpoint(folder: RunFolder, names: Sequence[str], warn: Callable[[str], None] = print) -> Checkpoint | None:
-    """Return the newest good checkpoint, or None if the run has none yet.
+    """Return the newest good checkpoint, or None if the run has none, so that it is to be played from round 1.
 
     A damaged checkpoint is named, and the one before it taken. `names` is the order of the model's tensors, which a
     file does not keep.
@@ -67,11 +67,17 @@ def load_checkpoint(folder: RunFolder, names: Sequence[str], warn: Callable[[str
                 private = segments.read(path.parent, about, parts["rows"], older)
             return Checkpoint(state, private, about["lengths"], about["time"], about.get("drawn"))
         except (Damaged, KeyError, OSError) as error:
-            warn(f"The checkpoint {path.stem} is damaged ({error}); going back to the one before it.")
-    if found:
-        where = folder.path
-        raise BadInput(f"Every checkpoint in {where} is damaged, so the run cannot go on; start it anew elsewhere.")
+            if refused(error):
+                raise BadInput(f"{error}; it may be whole, so make it readable and go on with --resume.") from error
+            back = "to the one before it" if place + 1 < len(found) else "to round 1: there is no good one before it"
+            warn(f"The checkpoint {path.stem} is damaged ({error}); going back {back}.")
     return None
+
+
+def refused(error: Exception) -> bool:
+    """Whether the system refused to read a file that is there, and may be whole."""
+    cause = error.__cause__ or error
+    return isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError)
 
 
 def ordered(value: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ SEAL = "seal"
 APART = ("checkpoints", *files.FOREIGN)  # folders with check sums of their own, or of others
 LOOSE = ("profile.json", "report.html", MANIFEST)  # files that may change when a run is done
 
-seen: dict[Path, tuple[int, ...]] = {}  # the time and the size of files that are known to be whole
+seen: dict[Path, tuple[object, ...]] = {}  # the time and the size of files that are known to be whole
 manifests: dict[Path, tuple[tuple[int, ...], dict[str, list[Any]]]] = {}  # those that were read, and what they say
 state = {"verify": True}
 

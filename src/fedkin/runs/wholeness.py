@@ -13,34 +13,39 @@ from fedkin.runs.files import Damaged
 from fedkin.runs.folder import RunFolder
 from fedkin.runs.format import check_format
 
+Readers = dict[str, Callable[[], object]]  # by the name of a file; each raises where its file is not what was written
+
 
 def of_run(run: RunFolder) -> tuple[int, list[str]]:
-    """Return how many files of a run have check sums, and the names of those that are damaged or missing."""
+    """Return how many files of a run can be checked, and the names of those that are damaged or missing."""
     names = [*manifest.read_or_nothing(run.path), *sorted(so_far.named(run.checkpoints()))]
-    tried: dict[str, Callable[[], object]] = {name: partial(read_file, run, name) for name in names}
-    tried |= {"format.json": partial(check_format, run.path), "experiment.json": run.experiment}
-    tried |= {"clients.json": run.clients, "preparation.json": run.preparation}
-    tried |= {f"{path.parent.name}/{path.name}": partial(read_checkpoint, path) for path in run.checkpoints()}
-    if (run.path / manifest.MANIFEST).exists():
-        tried[manifest.MANIFEST] = partial(manifest.read, run.path)
-    return len(tried), [name for name, function in tried.items() if is_damaged(function)]
+    readers: Readers = {name: partial(read_file, run, name) for name in names}
+    readers |= {"experiment.json": run.experiment, "clients.json": run.clients}
+    if (run.path / "preparation.json").exists():
+        readers["preparation.json"] = run.preparation
+    readers |= {f"{path.parent.name}/{path.name}": partial(read_checkpoint, path) for path in run.checkpoints()}
+    return looked_at(run.path, readers)
 
 
 def of_command(place: CommandFolder) -> tuple[int, list[str]]:
     """Return the same of what a command wrote beside its runs."""
-    tried: dict[str, Callable[[], object]] = {"format.json": partial(check_format, place.path)}
-    tried |= {"plan.json": place.sealed_plan} if place.has_plan else {}
-    names = list(manifest.read_or_nothing(place.path))
-    tried |= {name: partial(manifest.checked, place.path / name, place.path) for name in names}
-    if (place.path / manifest.MANIFEST).exists():
-        tried[manifest.MANIFEST] = partial(manifest.read, place.path)
-    return len(tried), [name for name, function in tried.items() if is_damaged(function)]
+    names = manifest.read_or_nothing(place.path)
+    readers: Readers = {name: partial(manifest.checked, place.path / name, place.path) for name in names}
+    readers |= {"plan.json": place.sealed_plan} if place.has_plan else {}
+    return looked_at(place.path, readers)
 
 
-def is_damaged(function: Callable[[], object]) -> bool:
-    """Whether a file that this function reads is not what was written."""
+def looked_at(folder: Path, readers: Readers) -> tuple[int, list[str]]:
+    """Read all these files and those that every folder has; returns how many they are, and which are damaged."""
+    readers = readers | {"format.json": partial(check_format, folder)}
+    if (folder / manifest.MANIFEST).exists():
+        readers[manifest.MANIFEST] = partial(manifest.read, folder)
+    return len(readers), [name for name, reader in readers.items() if is_damaged(reader)]
+
+
+def is_damaged(reader: Callable[[], object]) -> bool:
     try:
-        function()
+        reader()
     except (Damaged, OSError, BadInput):
         return True
     return False

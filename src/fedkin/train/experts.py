@@ -92,7 +92,9 @@ class Experts(SGD):
         assert sent is not None
         private = {name: mine[name] for name in ("alone", *(f"alone {name}" for name in self.shadows))}
         shadows = {name: sent[name] for name in self.shadows}
-        return self.rested({"model": sent["model"], **private, **shadows, "mix": dict(mine["mix"])})
+        none = torch.zeros_like(mine["mix"]["trained"])
+        mix = {"weights": mine["mix"]["weights"], "lead": none, "clear": none}  # until `reflect` finds them
+        return self.rested({"model": sent["model"], **private, **shadows, "mix": mix})
 
     def reflect(self, carry: Message, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Message:
         assert sent is not None
