@@ -1,8 +1,8 @@
 """The products of a step and nothing else: what is left of its time if all other work were free.
 
-One step of one client is played with PyTorch, and its products of matrices are noted. They are then done again for
-many clients at once, with the same shapes, on other numbers. Convolutions can be done in many ways, of which PyTorch's
-is not the fastest for many clients: where there are any, only the number of multiply-adds is known.
+One step of one client is played with PyTorch, and its products of matrices and its convolutions, there and back, are
+noted. They are then done again with the same shapes, on other numbers: the products for many clients at once, the
+convolutions by oneDNN for one client after another.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 from workloads import Row
 
 aten = torch.ops.aten
 MATRICES = (aten.mm.default, aten.addmm.default)
-Matrices = tuple[Tensor, Tensor]
+CONVOLUTIONS = (aten.convolution.default, aten.convolution_backward.default)
+Noted = tuple[Any, tuple[Any, ...]]  # an operation and what it was given
 
 
 class Note(TorchDispatchMode):
-    """Notes the products that are done in its `with` block."""
+    """Notes the products and the convolutions that are done in its `with` block."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.noted: list[Matrices] = []
+        self.noted: list[Noted] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in MATRICES:
-            self.noted.append(args[-2:])
+        if func in (*MATRICES, *CONVOLUTIONS):
+            self.noted.append((func, args))
         return func(*args, **(kwargs or {}))
 
 
@@ -52,14 +53,15 @@ def multiply_adds(row: Row) -> int:
     return counter.get_total_flops() // 2
 
 
-def products(row: Row, clients: int) -> Callable[[], None] | None:
-    """Return what does the products of all steps of so many clients; None where there are convolutions."""
-    if any(isinstance(layer, nn.Conv2d) for layer in row.module.modules()):
-        return None
+def products(row: Row, clients: int) -> Callable[[], None]:
+    """Return what does the products and convolutions of all steps of so many clients."""
     with Note() as notes:
         step(row)
     memory: dict[Any, Tensor] = {}  # products of one shape share their numbers, as the steps of an LSTM do its weights
-    jobs = [job(pair, clients, memory) for pair in notes.noted]
+    jobs = [
+        job(args[-2:], clients, memory) if func in MATRICES else convolutions(func, args, clients)
+        for func, args in notes.noted
+    ]
 
     @torch.no_grad()
     def work() -> None:
@@ -70,7 +72,21 @@ def products(row: Row, clients: int) -> Callable[[], None] | None:
     return work
 
 
-def job(pair: Matrices, clients: int, memory: dict[Any, Tensor]) -> Callable[[], Any]:
+def convolutions(func: Any, given: tuple[Any, ...], clients: int) -> Callable[[], Any]:
+    """Return what does one convolution, or its way back, for one client after another."""
+    each = [tuple(other(value) for value in given) for _ in range(clients)]
+    return lambda: [func(*one) for one in each]
+
+
+def other(value: Any) -> Any:
+    """Return other numbers in place of a tensor; images have their channels innermost, as oneDNN likes them."""
+    if not isinstance(value, Tensor):
+        return value
+    drawn = torch.randn(value.shape)
+    return drawn.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else drawn
+
+
+def job(pair: tuple[Tensor, Tensor], clients: int, memory: dict[Any, Tensor]) -> Callable[[], Any]:
     """Return what does one product for all clients."""
     left, right = (stacked(value, clients, at, memory) for at, value in enumerate(pair))
     out = stacked(torch.empty(left.shape[-2], right.shape[-1]), clients, 2, memory)

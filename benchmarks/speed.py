@@ -8,8 +8,8 @@ without a framework: one client after another on one thread. The engine trains t
 cores, whose helpers are at work before anything is timed. `limit` is a lower bound on one core: the multiply-adds of a
 step, there and back, at the speed of a large product of matrices in the same minute, by the faster of PyTorch's two
 libraries; `share` is what part of the time on one core that would be. `products`: the step's own products for all
-clients of a chunk, and nothing else. All of them take turns of a quarter of a second, and the least time of each
-counts, because other load only adds time.
+clients of a chunk and its convolutions by oneDNN, and nothing else. All of them take turns of a quarter of a second,
+and the least time of each counts, because other load only adds time.
 --parts: the same for other parts, each against a loop of its own. One step of Moreau is K = 5 gradients. To reach: 70 %
 of the ratio that plain SGD has in the same run.
 --round: what a whole round costs beyond its training (rounds.py). --runs: seconds of a run of FedMCSA and of PFedRe's
@@ -58,8 +58,7 @@ def against_loop(row: Row, part: Train, cores: int, repeats: int) -> Found:
             all_cores.train()
         many = min(one.engine.chunk, row.clients)
         sides = {"loop": loop(row, part), "one": one.train, "all": all_cores.train, **large_products()}
-        own = products(row, many)
-        took = least(sides | ({} if own is None else {"products": own}), repeats)
+        took = least(sides | {"products": products(row, many)}, repeats)
         hired = all_cores.hired
     if not hired:
         print(f"{row.name}: no helpers were hired, so that its time on all cores is that of one.", flush=True)
@@ -72,7 +71,7 @@ def against_loop(row: Row, part: Train, cores: int, repeats: int) -> Found:
         "cores": cores,
         "hired": hired,
         "chunk": many,
-        "products_us": 1e6 * took["products"] / many / row.steps if "products" in took else None,
+        "products_us": 1e6 * took["products"] / many / row.steps,
     }
 
 
@@ -159,7 +158,7 @@ def show(name: str, row: Found) -> None:
         return f"{row[f'{side}_ratio']:.2f}{wanted}"
 
     end = f"{row['limit_us']:8.1f}{row['share_of_limit']:6.0%}" if "limit_us" in row else ""
-    end += f"{row['products_us']:9.1f}" if end and row["products_us"] is not None else ""
+    end += f"{row['products_us']:9.1f}" if end else ""
     start = f"{name:46}{row['loop_us']:8.0f}{row['one_us']:9.1f}{ratio('one'):>15}"
     print(f"{start}{row['all_us']:9.1f}{ratio('all'):>15}{row['all_over_one']:8.2f}{end}", flush=True)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import fedkin as fk
 from fedkin.parts import Train
@@ -64,6 +65,15 @@ def test_a_bare_loop_keeps_what_its_part_keeps(part: Train, slot: str) -> None:
         torch.testing.assert_close(value.detach(), mine[slot][name][0], rtol=1e-4, atol=1e-6)
     if slot == "own":
         assert kept["alpha"] == pytest.approx(float(mine["mix"]["alpha"][0]), rel=1e-4) != part.alpha
+
+
+def test_products_are_all_those_of_a_step_and_its_convolutions() -> None:
+    """Whatever a step does of them is done again for each of two clients."""
+    [row] = [row for row in ROWS if row.model == "two convolutions"]
+    work = products.products(replace(row, steps=1), 2)
+    with FlopCounterMode(display=False) as counter:
+        work()
+    assert counter.get_total_flops() // 2 == 2 * products.multiply_adds(row)
 
 
 def test_multiply_adds_are_those_of_the_layers() -> None:
