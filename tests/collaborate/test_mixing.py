@@ -31,6 +31,8 @@ PARTS = [
     SimilarityThreshold(p=None),
     SimilarityThreshold(p=0.9, alpha=0.4),
     SimilarityThreshold(p=0.3, similarity="update"),
+    ComponentAttention(sigma=2.0, standardise=True),
+    ComponentAttention(sigma=0.5, standardise=True, similarity="update"),
     MessagePassing(alpha=1.0, sigma=1.0),
     MessagePassing(alpha=50.0, sigma=3.0),
     HeuristicMessagePassing(self_weight=0.2, sigma=5.0),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from fedkin.errors import unknown
-from fedkin.presets import adafl, adafl_costs, fedacs, fedmcsa, fedmcsa_tuned, heart, pfedre
+from fedkin.presets import adafl, adafl_costs, fedacs, fedmcsa, fedmcsa_standardised, fedmcsa_tuned, heart, pfedre
 from fedkin.presets.claims import Claim
 from fedkin.presets.preset import SCALES, Cell, Curve, Preset
 
@@ -20,6 +20,7 @@ PRESETS: dict[str, Callable[[str], Preset]] = {
     "fedmcsa/figure3": fedmcsa.figure3,
     "fedmcsa/figure4": fedmcsa.figure4,
     "fedmcsa/figure5": fedmcsa.figure5,
+    "fedmcsa/figure5_standardised": fedmcsa_standardised.figure5,
     "fedmcsa/table1": fedmcsa_tuned.table1,
     "fedmcsa/table2": fedmcsa.table2,
     "pfedre/figure1": pfedre.figure1,
