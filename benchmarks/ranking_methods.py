@@ -41,7 +41,7 @@ FEDERATIONS = {
     "Fashion-MNIST .5": fashion(0.5),
     "synthetic": Setting(fk.Data("synthetic", clients=100), "mlr", 100, STEPS, 1.3, ablations=True),
     "heart": Setting(fk.Data("heart"), "mlr", 100, STEPS, 0.4),
-    "MNIST": Setting(fk.Data("mnist", partition="pfedme", clients=20), "dnn:100", 50, STEPS, 4.3),
+    "MNIST": Setting(fk.Data("mnist", partition="pfedme", clients=20), "dnn:100", 40, STEPS, 3.5),
 }
 QUICK = {"digits": Setting(fk.Data("digits", clients=5), "dnn:5", 2, STEPS, 0.1, ablations=True)}
 
