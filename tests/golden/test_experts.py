@@ -14,6 +14,7 @@ from transcribed import Hand, farthest
 from fedkin import evaluate
 from fedkin.collaborate import Mean, MeanOfExperts
 from fedkin.engines import Plain, Stacked
+from fedkin.errors import BadInput
 from fedkin.keep import Everyone
 from fedkin.parts import Method
 from fedkin.round import begin, play
@@ -100,7 +101,9 @@ def card(hand: Hand) -> Any:
     server, shadows, mean = hand.first, [hand.first] * crossed, None
     alone, tuned = [hand.first] * hand.n, [hand.first] * hand.n
     alone_without = [[hand.first] * hand.n for _ in range(crossed)]
-    weights = [[1 / number] * number for _ in range(hand.n)]
+    mixed = [name in part.experts for name in ("alone", "tuned", "common", *["shares"] * len(part.added))]
+    even = [one / sum(mixed) for one in mixed]
+    weights = [even for _ in range(hand.n)]
     judging, lead = list(weights), 0.0
     ever: set[int] = set()
     for t in range(1, ROUNDS + 1):
@@ -121,7 +124,7 @@ def card(hand: Hand) -> Any:
                     learnt = [other for other in rows(hand, i) if fold[other] != f]
                     p = experts(hand, alone_without[f][i], without[f], shadows[f], learnt, hand.x[row])
                     right.append([max(1e-6, of[hand.y[row]]) for of in p])
-            weights[i] = weighed(right, mean or [1 / number] * number, part.strength)
+            weights[i] = weighed(right, mean or even, part.strength)
             ahead, clear = guarded(right, weights[i], part, lead)
             judging[i] = weights[i] if clear else [1.0] + [0.0] * (number - 1)
             leads.append(ahead)
@@ -156,6 +159,8 @@ def close(found: torch.Tensor, wanted: Any) -> None:
         composed(5, strength=3.0, guard=1.0),
         composed(2, folds=3, added=(2.0,), guard=None),
         composed(1, steps=None, epochs=2),
+        composed(2, experts=("tuned", "shares"), guard=None),
+        composed(1, experts=("common", "alone"), strength=0.0),
     ],
 )
 def test_rounds(federation: Any, engine: Any, method: Method) -> None:
@@ -219,3 +224,32 @@ def test_the_weights_find_the_expert_that_is_right() -> None:
     assert found[0] > 0.95
     torch.testing.assert_close(expected(right, torch.zeros(200, dtype=torch.float64), prior, 1.0), prior)
     assert float(found.sum()) == pytest.approx(1.0)
+
+
+def test_without_a_sample_and_a_prior_nothing_changes() -> None:
+    from fedkin.train.experts import expected
+
+    prior = torch.tensor([0.2, 0.0, 0.8], dtype=torch.float64)
+    right = torch.full((4, 3), 0.5, dtype=torch.float64)
+    torch.testing.assert_close(expected(right, torch.zeros(4, dtype=torch.float64), prior, 0.0), prior)
+
+
+@pytest.mark.parametrize("left_out", ["alone", "tuned", "common", "shares"])
+def test_an_expert_that_is_left_out_has_no_weight(left_out: str) -> None:
+    """Whatever the held-out samples say: EM gives nothing to an expert that begins at 0."""
+    from fedkin.train.experts import expected
+
+    every = ("alone", "tuned", "common", "shares")
+    part = Experts(experts=tuple(name for name in every if name != left_out))  # type: ignore[misc]
+    prior = part.even(torch.zeros((), dtype=torch.float64))
+    right = torch.rand(50, part.number, dtype=torch.float64)
+    out = [name == left_out for name in ("alone", "tuned", "common", "shares", "shares", "shares")]
+    found = expected(right, torch.ones(50, dtype=torch.float64), prior, part.strength)
+    assert ((found == 0) == torch.tensor(out)).all()
+    assert float(found.sum()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("experts", [(), ("alone", "alone"), ("else",)])
+def test_experts_are_named_once(experts: Any) -> None:
+    with pytest.raises(BadInput, match=r"train\.experts"):
+        Experts(experts=experts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from fedkin.train.label_shares import log_shares
 from fedkin.train.sgd import SGD
 from fedkin.training import Descent
 
+Expert = Literal["alone", "tuned", "common", "shares"]
 NETWORKS = ("alone", "tuned", "common")  # the other experts are the common one with label shares
 LEAST = 1e-6  # the probability that an expert gives any class, at least: one bold mistake is to be no verdict
 TURNS = 50  # of expectation and maximisation
@@ -39,7 +41,8 @@ class Experts(SGD):
 
     The guard: d_j = log sum_e pi_ie q_je - log q_j,alone says how much better the mixture is than the client alone. The
     mean of d_j over the held-out samples, drawn towards the clients' average as the weights are, must be at least
-    `guard` of its standard errors. Otherwise the client is judged by its own model only.
+    `guard` of its standard errors. Otherwise the client is judged by its own model only, also where `experts` leaves
+    it out of the mixture. An expert that is left out is trained as ever, and its weight is 0.
     """
 
     folds: Count = 5  # into how many folds a client's samples are divided
@@ -47,12 +50,15 @@ class Experts(SGD):
     strength: NonNegative = 10.0  # how many held-out samples the average weights of the clients are worth
     added: tuple[Positive, ...] = (1.0, 10.0, 50.0)  # samples, spread over all classes, that are added to label shares
     guard: NonNegative | None = 0.0  # standard errors by which the mixture must be better than alone; None: no guard
+    experts: tuple[Expert, ...] = ("alone", "tuned", "common", "shares")  # which of them are mixed, for ablations
     counts = True
 
     def check(self) -> None:
         super().check()
         require(self.folds > 1, "train.folds must be at least 2: shadows learn from what is not held out.")
         fit = self.crossed <= self.folds
+        some = self.experts and len(set(self.experts)) == len(self.experts)
+        require(some, "train.experts must name at least one expert, and each once.")
         require(fit, f"train.crossed is {self.crossed}, but there are only {self.folds} folds; set it to at most that.")
 
     @property
@@ -73,9 +79,14 @@ class Experts(SGD):
         """How many experts there are."""
         return len(NETWORKS) + len(self.added)
 
+    def even(self, like: Tensor) -> Tensor:
+        """Equal weights of the experts that are mixed, and 0 for the others: EM leaves a weight of 0 as it is."""
+        mixed = [name in self.experts for name in NETWORKS] + ["shares" in self.experts] * len(self.added)
+        return like.new_tensor(mixed) / sum(mixed)
+
     def slots(self, model: Model, own: bool) -> Message:
         like = next(iter(model.values()))
-        mix = {"weights": like.new_full((self.number,), 1 / self.number), "trained": like.new_zeros(())}
+        mix = {"weights": self.even(like), "trained": like.new_zeros(())}
         return {"alone": model, "tuned": model, "mix": mix} | {f"alone {name}": model for name in self.shadows}
 
     def descents(self) -> tuple[Descent, ...]:
@@ -107,7 +118,7 @@ class Experts(SGD):
             given = logits.softmax(-1).gather(2, batch["y"].expand(self.number, -1)[..., None])[..., 0]
             right = right + here * given  # (E, h)
         right = right.T.clamp(min=LEAST)
-        even = torch.full_like(carry["mix"]["weights"], 1 / self.number)
+        even = self.even(right)
         before = sent.get("mix", {"weights": even, "lead": even.new_zeros(())})  # what the clients found on average
         weights = expected(right, batch["weight"], before["weights"], self.strength)
         lead, clear = self.compared(right, weights, batch["weight"], before["lead"])
@@ -167,10 +178,11 @@ def expected(right: Tensor, weight: Tensor, prior: Tensor, strength: float) -> T
     """The weights of experts by expectation and maximisation, with a Dirichlet prior whose mean is `prior`.
 
     right: (h, E) the probability that each expert gives the right label. weight: (h,) how far each sample counts.
+    Without any sample, or anything that they are drawn to, the weights are those of the prior.
     """
     found, total = prior, weight.sum() + strength
     for _ in range(TURNS):
         share = found * right  # (h, E)
         share = share / share.sum(1, keepdim=True).clamp(min=1e-30)
         found = ((weight[:, None] * share).sum(0) + strength * prior) / total.clamp(min=1e-12)
-    return found
+    return torch.where(total > 0, found, prior)
