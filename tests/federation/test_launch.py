@@ -14,6 +14,7 @@ from survivors import MARK, gone, marked, need_proc
 
 import fedkin as fk
 from fedkin.errors import Unfinished
+from fedkin.federation import processes as module
 from fedkin.federation.launch import OnlySites
 from fedkin.federation.processes import Processes, check_free, ended_by_signals, free_port, listens
 
@@ -66,6 +67,18 @@ def test_grandchildren_end_too(tmp_path: Path) -> None:
         while len(marked(mark)) < 2:
             processes.check()
     assert not gone(mark, 5)
+
+
+def test_killed_processes_are_buried_however_busy_the_machine_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine there was no time left to look after more than the first one."""
+    monkeypatch.setattr(module, "wait", lambda processes, seconds: None)
+    with Processes(tmp_path / "logs") as processes:
+        for name in ("one", "two"):
+            processes.start(name, sys.executable, "-c", "import time; time.sleep(60)")
+        both = list(processes.running.values())
+    assert [process.returncode is None for process in both] == [False, False]
 
 
 def test_a_process_that_ended_is_named(tmp_path: Path) -> None:

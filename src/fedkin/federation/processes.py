@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -19,6 +19,7 @@ from fedkin.errors import Unfinished, require
 from fedkin.federation import launch
 
 GENTLY = 5.0  # seconds that a process has to end by itself
+REAPED = 10.0  # seconds after which a killed process that is still there is left alone; a busy machine needs some
 SCRIPT = Path(launch.__file__)
 
 
@@ -68,6 +69,9 @@ class Processes:
         for number in (signal.SIGTERM, signal.SIGKILL):
             left = [process for process in chosen if told(process, number)]
             wait(left, GENTLY if number == signal.SIGTERM else 1.0)
+        for process in chosen:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(REAPED)
         if not self.running:
             while self.open:
                 self.open.pop().close()
