@@ -29,7 +29,7 @@ def opened(width: int = WIDTH, height: int = HEIGHT) -> Iterator[Page]:
 def main(report: str, picture: str) -> None:
     with opened() as page:
         page.goto(Path(report).resolve().as_uri())
-        page.wait_for_selector(".js-plotly-plot .main-svg", state="attached")
+        page.wait_for_selector(":is(.chart, .map):not(.js-plotly-plot)", state="detached")
         page.screenshot(path=picture)
 
 

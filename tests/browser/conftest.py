@@ -24,6 +24,8 @@ FIGURES = """() => [...document.querySelectorAll('.chart, .map')].map(place => {
   return {id: place.id || place.className, drawn: !!place.querySelector('.main-svg'), marks: marks.length, out,
     tall: plot ? plot.height : 0, covers: !!covers};
 })"""
+# Whether every place has its figure: those that nobody has come near yet are drawn when nothing else is to be done.
+DRAWN = "() => !document.querySelector(':is(.chart, .map):not(.js-plotly-plot)')"
 # Whether every drawn figure is as wide as its place: after the screen has turned, plotly takes a moment.
 SETTLED = """() => [...document.querySelectorAll('.js-plotly-plot')].every(place =>
   Math.abs(place.querySelector('.main-svg').getBoundingClientRect().width - place.clientWidth) < 2)"""
@@ -81,6 +83,7 @@ class Seen:
     def whole(self) -> None:
         """Every figure is drawn and has something in it, no text is cut off, and the page is not wider than the screen.
         Nothing was complained about."""
+        self.until(DRAWN)
         figures = self.figures()
         assert figures
         for figure in figures:
@@ -110,13 +113,14 @@ def brightness(colour: str) -> float:
 
 
 @pytest.fixture
-def seen(chromium: Any) -> Iterator[Callable[[str], Seen]]:
-    """`seen(address)`: the page there, in a fresh browser profile."""
+def seen(chromium: Any) -> Iterator[Callable[..., Seen]]:
+    """`seen(address)`: the page there, in a fresh browser profile; `before` is a script that runs before its own."""
     contexts = []
 
-    def open(address: str) -> Seen:
+    def open(address: str, before: str = "") -> Seen:
         context = chromium.new_context(viewport=DESK)
         contexts.append(context)
+        context.add_init_script(before)
         found = Seen(context.new_page())
         found.page.on("pageerror", lambda error: found.complaints.append(f"error: {error}"))
         found.page.on(

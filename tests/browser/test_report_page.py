@@ -101,6 +101,7 @@ def test_choices_change_what_is_shown(hospitals: fk.Federation, tmp_path: Path, 
     lines = (
         "() => [...document.querySelectorAll('#curves .scatterlayer .trace .js-line')].map(e => e.getAttribute('d'))"
     )
+    opened.until("() => !!document.querySelector('#curves .main-svg')")
     before = found.evaluate(lines)
     found.check("input[name=kind][value=global]", force=True)
     assert found.evaluate(lines) not in ([], before)
@@ -113,3 +114,61 @@ def test_choices_change_what_is_shown(hospitals: fk.Federation, tmp_path: Path, 
     found.locator("[data-view] button").first.click()
     opened.until("() => document.querySelector('[data-view] output').textContent === 'round 4'")
     assert not opened.complaints
+
+
+NEVER_IDLE = "window.requestIdleCallback = () => 0;"
+ALONE = "delete window.IntersectionObserver;"
+LEFT = "() => document.querySelectorAll(':is(.chart, .map):not(.js-plotly-plot)').length"
+SCROLLED = "() => { scrollBy(0, innerHeight / 2); return scrollY + innerHeight >= document.body.scrollHeight - 2; }"
+
+
+@pytest.fixture(scope="module")
+def long_page(hospitals: fk.Federation, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page of which the reader sees only the beginning."""
+    folder = tmp_path_factory.mktemp("long") / "c"
+    fk.compare(["fedmcsa", fk.methods.fedavg(count=4)], hospitals, rounds=4, evaluate_every=1, folder=folder)
+    return shown(folder)
+
+
+def test_figures_are_drawn_when_the_reader_comes_near(long_page: str, seen: Callable[..., Any]) -> None:
+    found = seen(long_page, NEVER_IDLE)
+    found.page.wait_for_timeout(300)
+    tall = "() => document.documentElement.scrollHeight"
+    left, before = found.page.evaluate(LEFT), found.page.evaluate(tall)
+    assert left > 3, "what is far away is not drawn"
+    end = False
+    while not end:
+        end = found.page.evaluate(SCROLLED)
+        found.page.wait_for_timeout(50)
+    found.until(f"() => ({LEFT})() === 0", 10)
+    assert found.page.evaluate(tall) == before, "nothing moves when a figure is drawn"
+    found.whole()
+
+
+def test_a_printed_page_has_every_figure(long_page: str, seen: Callable[..., Any]) -> None:
+    found = seen(long_page, NEVER_IDLE)
+    assert found.page.evaluate(LEFT) > 3
+    found.page.pdf()
+    assert found.page.evaluate(LEFT) == 0
+    found.whole()
+
+
+@pytest.mark.parametrize("before", ["", ALONE, ALONE + "delete window.requestIdleCallback;"])
+def test_every_figure_is_drawn_without_scrolling(long_page: str, seen: Callable[..., Any], before: str) -> None:
+    found = seen(long_page, before)
+    found.until(f"() => ({LEFT})() === 0")
+    found.whole()
+
+
+def test_a_choice_before_its_figure_is_drawn(long_page: str, seen: Callable[..., Any]) -> None:
+    found = seen(long_page, NEVER_IDLE + ALONE)
+    assert found.page.evaluate(LEFT) == len(found.figures())
+    found.page.check("input[name=kind][value=global]", force=True)
+    assert (
+        found.page.evaluate("() => document.getElementById('curves').data.find(one => one.visible).meta")[:7]
+        == "global/"
+    )
+    found.page.locator("[data-view] input[type=range]").first.fill("0")
+    assert found.page.evaluate("() => document.querySelector('[data-view] output').textContent") == "round 1"
+    found.page.pdf()
+    found.whole()

@@ -34,24 +34,53 @@ function wrapped(name) {
     else lines.push(part);
   return lines.join("<br>");
 }
-// Draws a figure, anew or for the first time. Its place has the figure's height, for when a screen turns plotly forgets
-// the height and asks the place.
-function figured(place, data, layout) {
-  const {height, ...rest} = coloured(layout);
+const waiting = new Map(); // places of figures that are yet to be drawn, and what draws each
+function drawnNow(place) {
+  const draw = waiting.get(place);
+  waiting.delete(place);
+  near?.unobserve(place);
+  if (draw && place.isConnected) draw();
+}
+const near = window.IntersectionObserver && new IntersectionObserver(
+  seen => { for (const {isIntersecting, target} of seen) if (isIntersecting) drawnNow(target); }, {rootMargin: "50%"});
+const idle = window.requestIdleCallback ?? (work => setTimeout(work, 1));
+let busy = false;
+function next() {
+  const [place] = waiting.keys();
+  busy = place !== undefined;
+  if (!busy) return;
+  idle(next, {timeout: 1000});
+  drawnNow(place);
+}
+addEventListener("beforeprint", () => { for (const place of [...waiting.keys()]) drawnNow(place); });
+// Draws a figure: anew at once, but for the first time when the reader comes near it, when the page is printed, or when
+// nothing else is to be done, so that a page can be read before its last figure is drawn. `made` gives the data and the
+// layout. Its place has the figure's height from the beginning, so that nothing moves when it is drawn, and for when a
+// screen turns: plotly then forgets the height and asks the place.
+function figured(place, height, made) {
   if (height) place.style.height = height + "px";
-  const named = data.map(trace => trace.name ? {...trace, name: wrapped(trace.name)} : trace);
-  Plotly.react(place, named, {autosize: true, ...rest}, settings);
+  const draw = () => {
+    const [data, layout] = made(), {height: _, ...rest} = coloured(layout);
+    const named = data.map(trace => trace.name ? {...trace, name: wrapped(trace.name)} : trace);
+    Plotly.react(place, named, {autosize: true, ...rest}, settings);
+  };
+  if (place.classList.contains("js-plotly-plot")) return draw();
+  waiting.set(place, draw);
+  near?.observe(place);
+  if (!busy) idle(next, {timeout: 1000});
+  busy = true;
 }
 drawers.push(root => {
   for (const [id, figure] of Object.entries(stores.figures)) {
     const place = document.getElementById(id);
     if (place && root.contains(place))
-      figured(place, figure.data.map(visible), figure.layout);
+      figured(place, figure.layout.height, () => [figure.data.map(visible), figure.layout]);
   }
 });
 document.addEventListener("change", ({target}) => {
   if (target.name === "statistic") document.getElementById("comparison").dataset.shows = target.value;
   if (target.name !== "kind" && target.name !== "average") return;
+  drawnNow(document.getElementById("curves"));
   Plotly.restyle("curves", {visible: stores.figures.curves.data.map(trace => trace.meta === asked())});
   Plotly.relayout("curves", {"xaxis.autorange": true, "yaxis.autorange": true});
 });

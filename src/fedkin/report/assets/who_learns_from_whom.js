@@ -9,20 +9,22 @@ function mapped(id) {
   for (const output of place.querySelectorAll("output")) output.textContent = "round " + step.round;
   for (const panel of place.querySelectorAll(".panel")) {
     const component = Number(panel.querySelector("select")?.value ?? panel.dataset.component);
-    const found = cells(about, step, component, all), map = panel.querySelector(".map");
-    panel.querySelector("small").textContent = `own model: ${shares(found.kept)} on average`;
-    const common = {type: "heatmap", text: found.text, hovertemplate: "%{text}<extra></extra>", hoverongaps: false,
-      showscale: false, xgap: found.across.length > 60 ? 0 : 1, ygap: found.down.length > 60 ? 0 : 1};
-    const nothing = styled().getPropertyValue("--card").trim();
-    const data = [
-      {...common, z: found.others, colorscale: WEIGHTS, zmin: Math.log10(about.low), zmax: Math.log10(about.high)},
-      {...common, z: found.none, colorscale: [[0, nothing], [1, nothing]], zmin: 0, zmax: 1},
-      {...common, z: found.own, colorscale: OWN, zmin: 0, zmax: 1}];
-    const layout = {margin: {l: 34, r: 4, t: 28, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
-      hoverlabel: {align: "left"},
-      xaxis: axis("learned from", found.across, about, [-0.5, found.across.length - 0.5]),
-      yaxis: axis("client", found.down, about, [found.down.length - 0.5, -0.5]), plot_bgcolor: styled().getPropertyValue("--blank").trim()};
-    figured(map, data, layout);
+    figured(panel.querySelector(".map"), null, () => {
+      const found = cells(about, step, component, all);
+      panel.querySelector("small").textContent = `own model: ${shares(found.kept)} on average`;
+      const common = {type: "heatmap", text: found.text, hovertemplate: "%{text}<extra></extra>", hoverongaps: false,
+        showscale: false, xgap: found.across.length > 60 ? 0 : 1, ygap: found.down.length > 60 ? 0 : 1};
+      const nothing = styled().getPropertyValue("--card").trim();
+      const data = [
+        {...common, z: found.others, colorscale: WEIGHTS, zmin: Math.log10(about.low), zmax: Math.log10(about.high)},
+        {...common, z: found.none, colorscale: [[0, nothing], [1, nothing]], zmin: 0, zmax: 1},
+        {...common, z: found.own, colorscale: OWN, zmin: 0, zmax: 1}];
+      const layout = {margin: {l: 34, r: 4, t: 28, b: 34}, paper_bgcolor: "rgba(0,0,0,0)", autosize: true,
+        hoverlabel: {align: "left"},
+        xaxis: axis("learned from", found.across, about, [-0.5, found.across.length - 0.5]),
+        yaxis: axis("client", found.down, about, [found.down.length - 0.5, -0.5]), plot_bgcolor: styled().getPropertyValue("--blank").trim()};
+      return [data, layout];
+    });
   }
 }
 function played(id, button) {
