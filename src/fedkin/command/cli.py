@@ -7,9 +7,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import cache
 from traceback import extract_tb
 
 import click
+import typer
 
 from fedkin.command import (  # noqa: F401  each enters its commands
     choices,
@@ -44,7 +46,7 @@ def main() -> None:
     words = [word for word in sys.argv[1:] if word != DEBUG]
     try:
         check_words(words)
-        code = app(args=words, standalone_mode=False)
+        code = whole_command()(args=words, standalone_mode=False)
     except KeyboardInterrupt:
         code = 130
     except Exception as error:  # also what nobody thought of
@@ -52,6 +54,12 @@ def main() -> None:
             traceback.print_exc()
         code = complain(*told(error, words))
     sys.exit(code or 0)
+
+
+@cache
+def whole_command() -> click.Command:
+    """Return all commands as click has them. Making them takes longer than many a command, so it is done once."""
+    return typer.main.get_command(app)
 
 
 def check_words(words: list[str]) -> None:
