@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,22 +19,35 @@ from fedkin.deploy.prediction import outputs
 from fedkin.deploy.reading import read_rows
 
 ALONE = """
-import runpy, sys
+import json, runpy, sys
 class Gone:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] == "fedkin":
             raise ImportError(f"{name} is not here")
 sys.meta_path.insert(0, Gone())
-sys.argv = sys.argv[1:]
-sys.path.insert(0, sys.argv[0].rpartition("/")[0])  # as `python predict.py` does
-runpy.run_path(sys.argv[0], run_name="__main__")
+path, several = sys.argv[1], json.loads(sys.argv[2])
+sys.path.insert(0, path.rpartition("/")[0])  # as `python predict.py` does
+for words in several:
+    sys.argv = [path, *words]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as stop:
+        print(stop.code, file=sys.stderr)
+        if len(several) == 1:
+            sys.exit(1)
 assert not {name.split(".")[0] for name in sys.modules} & {"fedkin", "safetensors", "sklearn", "datasets", "rich"}
 """
 
 
 def script(path: Path, *words: object) -> subprocess.CompletedProcess[str]:
     """Run a script in a process in which fedkin cannot be imported."""
-    return subprocess.run([sys.executable, "-I", "-c", ALONE, path, *map(str, words)], capture_output=True, text=True)
+    return scripts(path, [words])
+
+
+def scripts(path: Path, several: Sequence[Sequence[object]]) -> subprocess.CompletedProcess[str]:
+    """Run a script once for each list of words in one such process, since imports take longer than the script."""
+    words = json.dumps([[str(word) for word in one] for one in several])
+    return subprocess.run([sys.executable, "-I", "-c", ALONE, path, words], capture_output=True, text=True)
 
 
 def predicted(folder: Path, file: Path) -> pd.DataFrame:
@@ -104,20 +118,21 @@ def test_a_missing_column_is_named(fedavg: fk.Run, rows_of, tmp_path: Path) -> N
     assert found.stderr.strip() == "The table lacks the column age, ward."
 
 
-def refused(folder: Path, *words: object) -> str:
-    """The sentence with which predict.py ends."""
-    found = script(folder / "predict.py", *words)
-    assert found.returncode == 1
+def refused(folder: Path, *several: tuple[object, ...]) -> list[str]:
+    """The sentences with which predict.py ends, given these words."""
+    found = scripts(folder / "predict.py", [(), *several])
     assert "Traceback" not in found.stderr
-    return found.stderr.strip()
+    assert found.stdout == ""
+    return found.stderr.strip().splitlines()
 
 
 def test_what_the_script_cannot_read_is_one_sentence(fedavg: fk.Run, tmp_path: Path) -> None:
     folder, picture = fk.export(fedavg, tmp_path / "model", "Hospital 3"), tmp_path / "a.png"
     picture.write_bytes(b"\x89PNG\r\n\x1a\n")
-    assert refused(folder).endswith("python predict.py rows.csv [predictions.csv]")
-    assert refused(folder, tmp_path / "no.csv") == f"There is no file {tmp_path / 'no.csv'}."
-    assert refused(folder, picture).startswith(f"{picture} cannot be read as a CSV table in UTF-8: ")
+    usage, missing, unreadable = refused(folder, (tmp_path / "no.csv",), (picture,))
+    assert usage.endswith("python predict.py rows.csv [predictions.csv]")
+    assert missing == f"There is no file {tmp_path / 'no.csv'}."
+    assert unreadable.startswith(f"{picture} cannot be read as a CSV table in UTF-8: ")
     code = [line for line in (folder / "predict.py").read_text().splitlines() if line and not line.startswith('"""')]
     assert len(code) <= 10
 
@@ -129,11 +144,16 @@ def test_what_the_script_of_arrays_cannot_read_is_one_sentence(tmp_path: Path) -
     np.savez(tmp_path / "y.npz", y=np.zeros(3))
     np.savez(tmp_path / "x.npz", x=np.zeros((3, 2)))
     torch.save([1, 2], tmp_path / "list.pt")
-    assert "python predict.py" in refused(folder)
-    assert refused(folder, tmp_path / "no.npz") == f"There is no file {tmp_path / 'no.npz'}."
-    for file in ("a.png", "y.npz", "list.pt"):
-        assert refused(folder, tmp_path / file).startswith(f"{tmp_path / file} cannot be read: give an .npz"), file
-    assert refused(folder, tmp_path / "x.npz").startswith("The samples are of shape [2], but the network takes")
+    files = ("no.npz", "a.png", "y.npz", "list.pt", "x.npz")
+    usage, missing, *unreadable, shape = refused(folder, *((tmp_path / file,) for file in files))
+    assert "python predict.py" in usage
+    assert missing == f"There is no file {tmp_path / 'no.npz'}."
+    assert len(unreadable) == 3
+    for file, said in zip(files[1:], unreadable, strict=False):
+        assert said.startswith(f"{tmp_path / file} cannot be read: give an .npz"), file
+    assert shape.startswith("The samples are of shape [2], but the network takes")
+    alone = script(folder / "predict.py", tmp_path / "no.npz")
+    assert (alone.returncode, alone.stderr.strip()) == (1, missing)
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(fedavg: fk.Run, tmp_path: Path) -> None:

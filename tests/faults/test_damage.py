@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +58,12 @@ def sentence(outcome: Any) -> bool:
     return outcome.code == 2 and outcome.err.strip().splitlines()[-1].startswith("fedkin: ")
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("name", ["whole", "half"])
-def test_a_damaged_run_goes_on_right_or_not_at_all(fedkin: Any, whole: Path, name: str, damage: Damage) -> None:
+def test_a_damaged_run_goes_on_right_or_not_at_all(fedkin: Any, whole: Path, name: str) -> None:
+    """Every file is damaged in one way, one after another in all of them; `make soak` tries all ways on each file."""
     right = 0
     files = every_file(whole.with_name(name))
-    for file in files:
+    for file, damage in zip(files, cycle(DAMAGES.values()), strict=False):
         folder = copied(whole, name)
         damage(folder / file)
         outcome = fedkin("compare", "--resume", "here")
