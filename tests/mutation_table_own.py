@@ -24,5 +24,9 @@ OWN = [
     Mutation("experts-of-one-turn", "TURNS = 50", "TURNS = 1", KIN),
     Mutation("shares-taken-away", '+ personal["log shares"]', '- personal["log shares"]', KIN),
     Mutation("calibrated-is-not", 'batch | {"offset": log_shares', 'batch | {"unused": log_shares', KIN),
+    Mutation("standardised-with-itself", "count - of.m - 1", "count - 1", "collaborate/test_standardised_attention.py"),
+    Mutation(
+        "near-to-itself-as-to-nobody", "torch.where(mine, top, z)", "z", "collaborate/test_standardised_attention.py"
+    ),
     Mutation("shadows-not-averaged", "kept) | shadows |", "kept) |", KIN),
 ]
