@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from inspect import getsourcefile, getsourcelines, isbuiltin
 from pathlib import Path
 from traceback import extract_tb
@@ -88,6 +88,7 @@ def user_module(name: str, what: str) -> ModuleType:
     check_trusted(f"the module '{name}'")
     importable()
     top = name.partition(".")[0]
+    invalidate_caches()  # the file may be younger than Python's list of the folder
     try:
         module = import_module(name)
     except ModuleNotFoundError as error:
