@@ -78,7 +78,7 @@ class Fused(ABC):
     def grad(self, model: Model, batch: Batch) -> Model:
         """The gradient of each client's loss, stacked."""
         found, of_sum = dict(self.gradients(model, batch)), share(batch)
-        return {name: whole(found[name], value) * of_sum for name, value in model.items()}
+        return {name: whole(found[name], value, of_sum) for name, value in model.items()}
 
 
 class FusedLayers(Fused):
@@ -130,13 +130,14 @@ def add(value: Tensor, keep: float, scale: float, found: Gradient) -> None:
         value.add_(found, alpha=scale)
 
 
-def whole(found: Gradient, like: Tensor) -> Tensor:
-    """The gradient of a parameter as one tensor."""
+def whole(found: Gradient, like: Tensor, scale: float) -> Tensor:
+    """The gradient of a parameter as one tensor, multiplied by `scale`: of a product, its left factor is."""
     if isinstance(found, Product):
-        return torch.bmm(*found).view(like.shape)
+        return torch.bmm(found.left * scale, found.right).view(like.shape)
     if isinstance(found, Rows):
-        return like.new_zeros(like.shape[0] * like.shape[1], like.shape[2]).index_add_(0, *found).view(like.shape)
-    return found
+        none = like.new_zeros(like.shape[0] * like.shape[1], like.shape[2])
+        return none.index_add_(0, *found, alpha=scale).view(like.shape)
+    return found * scale
 
 
 def passed(
