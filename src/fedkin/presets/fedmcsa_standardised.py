@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from fedkin.collaborate import ComponentAttention
 from fedkin.methods.fedmcsa import fedavg_mcsa
 from fedkin.methods.local import local
 from fedkin.parts import Method
@@ -21,8 +22,7 @@ COMPARED: dict[str, dict[str, Any]] = {
 
 def attention(compared: str, sigma: float) -> Method:
     """FedAvg with attention, no proximal term: what is compared, and how sharply."""
-    plain = fedavg_mcsa(sigma=sigma)
-    return replace(plain, collaborate=replace(plain.collaborate, **COMPARED[compared]))
+    return replace(fedavg_mcsa(), collaborate=ComponentAttention(sigma=sigma, **COMPARED[compared]))
 
 
 def figure5(scale: str = "full") -> Preset:
