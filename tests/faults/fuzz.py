@@ -36,6 +36,7 @@ BLOCK = 100  # cases that are drawn together, from one seed
 KEPT = "mine, and nobody else's\n"
 HALF = (".part", ".tmp")
 WATCHED = 2.0  # seconds for a page, which is served until Ctrl-C
+MORE = 3  # times as many seconds where a command starts processes, which import all of fedkin: on a busy machine slowly
 SHOWN = 200  # letters of a case's words in the log
 
 
@@ -73,7 +74,8 @@ def play(case: Case, whole: Path, seconds: float = forked.SECONDS) -> tuple[Ende
         case.make(place / "here", whole)
         before = set(names(place / "here"))
         os.environ |= {"HOME": str(place / "home"), "TMPDIR": root}
-        ended = forked.played(case.words, place / "here", WATCHED if case.words[0] == "watch" else seconds)
+        seconds = WATCHED if case.words[0] == "watch" else seconds * (MORE if "--jobs" in case.words else 1)
+        ended = forked.played(case.words, place / "here", seconds)
         bad = faults(case, ended, place)
         if ended.code == 2 and ended.err.startswith("fedkin: ") and not ended.out:
             new = sorted(set(names(place / "here")) - before)

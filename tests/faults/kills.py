@@ -143,7 +143,10 @@ def recorded(place: Path) -> int:
     """Return how many rounds the first run has on the disk."""
     every = list(place.glob("here/*/seed-0/rounds.jsonl"))
     found = [path for path in every if path.parent.parent.name != "local"] or every
-    return max((path.read_bytes().count(b"\n") for path in found), default=0)
+    try:
+        return max((path.read_bytes().count(b"\n") for path in found), default=0)
+    except FileNotFoundError:  # the run has just been begun anew
+        return 0
 
 
 def over(number: int) -> bool:
