@@ -8,7 +8,7 @@ from fedkin.methods.fedmcsa import fedavg_mcsa
 from fedkin.methods.local import local
 from fedkin.parts import Method
 from fedkin.presets.claims import Claim, Step, near
-from fedkin.presets.fedmcsa import PERSONAL, experiment
+from fedkin.presets.fedmcsa import PERSONAL, experiment, length
 from fedkin.presets.preset import Cell, Curve, Preset
 
 SIGMAS = (0.5, 1, 2, 5, 20, 50)
@@ -27,7 +27,7 @@ def attention(compared: str, sigma: float) -> Method:
 
 def figure5(scale: str = "full") -> Preset:
     """Accuracy on Synthetic for several sigma, MLR and DNN, by what is compared and whether it is standardised."""
-    rounds = 800 if scale == "full" else 200
+    rounds, shorter = length(scale)
     columns = [f"sigma {sigma}" for sigma in SIGMAS]
     cells, curves = [], []
     for model in ("MLR", "DNN"):
@@ -76,7 +76,7 @@ def figure5(scale: str = "full") -> Preset:
         ),
         scale=scale,
         axis="sigma",
-        note=("200 rounds in place of 800. " if scale == "small" else "")
+        note=shorter
         + "Ours, with no published numbers. In deviations a client counts for itself as its most similar client does, "
         "so that a large sigma means both of them in equal parts, not training alone.",
     )
