@@ -175,6 +175,13 @@ def test_any_dataclass_can_be_checked() -> None:
         check(Plain(0))
 
 
+@pytest.mark.parametrize(("value", "written"), [(5, "[5]"), ("one", '["one"]')])
+def test_a_single_value_where_a_list_is_wanted(value: Any, written: str) -> None:
+    with pytest.raises(fk.BadInput) as refused:
+        converted(All, "several", value)
+    assert str(refused.value) == f"All.several cannot be {value!r}: write a list, as in {written}."
+
+
 def test_a_value_from_a_file_becomes_what_the_field_has() -> None:
     assert converted(All, "count", "3") == 3
     assert converted(All, "several", [1, 2]) == (1.0, 2.0)

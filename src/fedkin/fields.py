@@ -7,6 +7,7 @@ makes a value from JSON or from the command line into one that fits.
 
 from __future__ import annotations
 
+import json
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -41,6 +42,7 @@ class Rule:
 
 
 Positive = Annotated[float, Rule(lambda v: v > 0, "{field} must be positive, not {value}.", "above 0")]
+LISTS = ("tuple_type", "list_type")  # pydantic's names for a value that is no list
 NonNegative = Annotated[float, Rule(lambda v: v >= 0, "{field} cannot be negative, and is {value}.", "of at least 0")]
 Share = Annotated[float, Rule(lambda v: 0 <= v <= 1, "{field} must be from 0 to 1, not {value}.", "from 0 to 1")]
 Fraction = Annotated[
@@ -194,5 +196,7 @@ def converted(kind: type, name: str, value: Any) -> Any:
     try:
         return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(value)
     except ValidationError as error:
-        reason = error.errors()[0]["msg"].lower()
+        first = error.errors()[0]
+        a_list = f"write a list, as in {json.dumps([value], default=str)}"
+        reason = a_list if first["type"] in LISTS else first["msg"].lower()
         raise BadInput(f"{kind.__name__}.{name} cannot be {value!r}: {reason}.") from None
