@@ -15,8 +15,31 @@ OWN = [
     ),
     Mutation(
         "kin-asks-who-has-seen-the-sample",
-        'networks = (carry[f"alone {name}"], carry[name], sent[name])',
-        'networks = (carry["alone"], carry["model"], sent["model"])',
+        'networks = [carry[f"alone {name}"], carry[name], *kin, sent[name], *mixture]',
+        'networks = [carry["alone"], carry["model"], *kin, sent["model"], *mixture]',
+        KIN,
+    ),
+    Mutation(
+        "kin-asks-the-mixture-that-has-seen-it",
+        '[of[f"kin {name}"]] if self.of_kin else [] for of in (carry, sent)',
+        '[of["kin"]] if self.of_kin else [] for of in (carry, sent)',
+        KIN,
+    ),
+    Mutation(
+        "kin-mixes-the-first-model", "torch.where(spread(seen, value).to(value.device), value, start)", "value", KIN
+    ),
+    Mutation(
+        "kin-mixes-whole-models-for-shadows",
+        "self.held(slot, name, learned.sources)",
+        'self.held(slot, "kin", learned.sources)',
+        KIN,
+    ),
+    Mutation("kin-has-no-memory", "torch.index_copy(old, 0, reply.ids.to(old.device), new[key])", "old", KIN),
+    Mutation("shares-of-the-common-model-only", "found[-self.received :]", "[found[-1]] * self.received", KIN),
+    Mutation(
+        "a-newcomer-has-the-mixture",
+        'others = {"mixture": sent["kin"]} if self.of_kin else {}',
+        'found |= {f"mixture/{key}": x for key, x in sent["kin"].items()} if self.of_kin else {}; others = {}',
         KIN,
     ),
     Mutation("kin-tunes-the-old-one", '{"tuned": carry["model"]}', '{"tuned": mine["tuned"]}', KIN),

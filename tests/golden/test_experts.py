@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import exp, log
 from typing import Any
 
 import hand_network as net
@@ -12,7 +12,7 @@ from hand_network import CLASSES, ROUNDS, SEED, Model, Sample
 from transcribed import Hand, farthest
 
 from fedkin import evaluate
-from fedkin.collaborate import Mean, MeanOfExperts
+from fedkin.collaborate import ComponentAttention, Mean, MeanOfExperts
 from fedkin.engines import Plain, Stacked
 from fedkin.errors import BadInput
 from fedkin.keep import Everyone
@@ -25,9 +25,15 @@ TRAIN, TEST = (2, 3, 7, 11, 25), (3, 1, 5, 9, 4)
 SMALL = {"eta": 0.3, "steps": 3, "batch": 4}
 
 
-def composed(crossed: int, **changed: Any) -> Method:
+PLAIN: Any = ("alone", "tuned", "common", "shares")
+EVERY: Any = ("alone", "tuned", "kin", "common", "shares")
+WHOLE = ComponentAttention(sigma=3.0, granularity="model", similarity="update")
+
+
+def composed(crossed: int, mixes: ComponentAttention | None = None, **changed: Any) -> Method:
+    changed = {"folds": 5, "experts": EVERY if mixes else PLAIN} | changed
     train = Experts(**SMALL | changed, crossed=crossed)
-    return Method("tried", Uniform(count=3), train, Everyone(), MeanOfExperts(crossed=crossed))
+    return Method("tried", Uniform(count=3), train, Everyone(), MeanOfExperts(crossed=crossed, kin=mixes))
 
 
 def rows(hand: Hand, client: int) -> list[int]:
@@ -63,14 +69,37 @@ def shares(hand: Hand, learnt: list[int], added: float) -> list[float]:
     return [log(count / sum(counts)) for count in counts]
 
 
-def experts(hand: Hand, alone: Model, tuned: Model, common: Model, learnt: list[int], x: list[float]) -> Any:
-    """The probabilities of all classes by each expert."""
+def experts(hand: Hand, own: list[Model], as_sent: list[Model], learnt: list[int], x: list[float]) -> Any:
+    """The probabilities of all classes by each expert: those of the client, those that it was sent, and these with the
+    client's label shares."""
     part: Any = hand.method.train
-    found = [net.probabilities(net.logits(w, x)[0]) for w in (alone, tuned, common)]
-    for added in part.added:
-        of, z = shares(hand, learnt, added), net.logits(common, x)[0]
-        found.append(net.probabilities([z[c] + of[c] for c in range(CLASSES)]))
+    found = [net.probabilities(net.logits(w, x)[0]) for w in [*own, *as_sent]]
+    for common in as_sent:
+        for added in part.added:
+            of, z = shares(hand, learnt, added), net.logits(common, x)[0]
+            found.append(net.probabilities([z[c] + of[c] for c in range(CLASSES)]))
     return found
+
+
+def attention(hand: Hand, held: dict[int, Model], sigma: float) -> dict[int, dict[int, float]]:
+    """Who learns from whom: the softmax of sigma times the cosines of how far models have moved since the first one."""
+    moved = {i: net.numbers(net.combined((1.0, w), (-1.0, hand.first))) for i, w in held.items()}
+    length = {i: sum(v * v for v in of) ** 0.5 for i, of in moved.items()}
+    found = {}
+    for i in held:
+        cosine = {}
+        for j in held:
+            both = length[i] * length[j]
+            product = sum(p * q for p, q in zip(moved[i], moved[j], strict=True))
+            cosine[j] = 1.0 if i == j else (product / both if min(length[i], length[j]) >= 1e-12 else 0.0)
+        top = max(cosine.values())
+        score = {j: exp(sigma * (c - top)) for j, c in cosine.items()}
+        found[i] = {j: value / sum(score.values()) for j, value in score.items()}
+    return found
+
+
+def mixtures(hand: Hand, weights: dict[int, dict[int, float]], held: dict[int, Model]) -> dict[int, Model]:
+    return {i: net.combined(*((a, held[j]) for j, a in of.items())) for i, of in weights.items()}
 
 
 def weighed(right: list[list[float]], prior: list[float], strength: float) -> list[float]:
@@ -97,54 +126,81 @@ def guarded(right: list[list[float]], pi: list[float], part: Any, before: float)
 
 def card(hand: Hand) -> Any:
     part: Any = hand.method.train
-    number, crossed = 3 + len(part.added), part.crossed
+    mixes: Any = hand.method.collaborate.kin  # type: ignore[attr-defined]
+    crossed = part.crossed
     server, shadows, mean = hand.first, [hand.first] * crossed, None
-    alone, tuned = [hand.first] * hand.n, [hand.first] * hand.n
+    alone, tuned, kin = ([hand.first] * hand.n for _ in range(3))
     alone_without = [[hand.first] * hand.n for _ in range(crossed)]
-    mixed = [name in part.experts for name in ("alone", "tuned", "common", *["shares"] * len(part.added))]
-    even = [one / sum(mixed) for one in mixed]
+    uploaded: dict[int, tuple[Model, list[Model]]] = {}
+    names = [*part.networks, *["shares"] * len(part.added) * (2 if mixes else 1)]
+    mixed = [("kin" if name == "mixture" else name) in part.experts for name in names]
+    number, even = len(names), [one / sum(mixed) for one in mixed]
     weights = [even for _ in range(hand.n)]
     judging, lead = list(weights), 0.0
-    ever: set[int] = set()
+
+    def mixing(ids: list[int]) -> tuple[dict[int, Model], list[dict[int, Model]]]:
+        """What these clients are sent of their kin: the mixtures, and those of the shadows with the same weights."""
+        if not mixes:
+            return {}, []
+        held = {i: uploaded[i][0] if i in uploaded else server for i in ids}
+        of = attention(hand, held, mixes.sigma)
+        without = [{i: uploaded[i][1][f] if i in uploaded else shadows[f] for i in ids} for f in range(crossed)]
+        return mixtures(hand, of, held), [mixtures(hand, of, one) for one in without]
+
     for t in range(1, ROUNDS + 1):
         ids, up, leads = hand.selected(t), {}, []
+        u, u_without = mixing(ids)
+        new = {}
         for i in ids:
             w, without, fold = server, list(shadows), fold_of(hand, i)
+            v, v_without = u.get(i), [one[i] for one in u_without]
             for some in planned(hand, t, i):
                 w = stepped(w, part.eta, [sample(hand, row) for row in some])
                 alone[i] = stepped(alone[i], part.eta, [sample(hand, row) for row in some])
+                v = stepped(v, part.eta, [sample(hand, row) for row in some]) if mixes else None
                 for f in range(crossed):
                     others = [sample(hand, row) for row in some if fold[row] != f]
                     without[f] = stepped(without[f], part.eta, others)
                     alone_without[f][i] = stepped(alone_without[f][i], part.eta, others)
+                    if mixes:
+                        v_without[f] = stepped(v_without[f], part.eta, others)
             right = []
             for row in rows(hand, i):
                 f = fold[row]
                 if f < crossed:
                     learnt = [other for other in rows(hand, i) if fold[other] != f]
-                    p = experts(hand, alone_without[f][i], without[f], shadows[f], learnt, hand.x[row])
+                    own, as_sent = [alone_without[f][i], without[f]], [shadows[f]]
+                    if mixes:
+                        own, as_sent = [*own, v_without[f]], [*as_sent, u_without[f][i]]
+                    p = experts(hand, own, as_sent, learnt, hand.x[row])
                     right.append([max(1e-6, of[hand.y[row]]) for of in p])
             weights[i] = weighed(right, mean or even, part.strength)
             ahead, clear = guarded(right, weights[i], part, lead)
             judging[i] = weights[i] if clear else [1.0] + [0.0] * (number - 1)
             leads.append(ahead)
             tuned[i], up[i] = w, (w, without)
-        ever |= set(ids)
+            if v is not None:
+                kin[i], new[i] = v, (v, v_without)
+        uploaded |= new
         sizes = [hand.sizes[i] for i in ids]
         server = net.average([up[i][0] for i in ids], sizes)
         shadows = [net.average([up[i][1][f] for i in ids], sizes) for f in range(crossed)]
         mean, lead = [sum(weights[i][e] for i in ids) / len(ids) for e in range(number)], sum(leads) / len(leads)
+        ever = set(uploaded) if mixes else {i for r in range(1, t + 1) for i in hand.selected(r)}
+        now = mixing(list(range(hand.n)))[0]
 
-        def judged(
-            i: int, x: list[float], ever: Any = ever, common: Model = server, average: Any = mean
-        ) -> list[float]:
-            own = (alone[i], tuned[i]) if i in ever else (common, common)
-            pi = judging[i] if i in ever else average
-            p = experts(hand, *own, common, rows(hand, i), x)
+        def judged(i: int, x: list[float], ever: Any = ever, now: Any = now, w: Any = server, m: Any = mean) -> Any:
+            own, as_sent = [alone[i], tuned[i]], [w]
+            if mixes:
+                own, as_sent = [*own, kin[i]], [w, now[i]]
+            if i not in ever:
+                own, as_sent = [w] * len(own), [w] * len(as_sent)
+            pi = judging[i] if i in ever else m
+            p = experts(hand, own, as_sent, rows(hand, i), x)
             return [log(sum(pi[e] * p[e][c] for e in range(number))) for c in range(CLASSES)]
 
         says = [[judged(i, x) for x, _ in hand.test(i)] for i in range(hand.n)]
-        yield server, shadows, (mean, lead), alone, tuned, judging, says
+        yield server, shadows, (mean, lead), {"alone": alone, "tuned": tuned, "kin": kin}, judging, says
 
 
 def close(found: torch.Tensor, wanted: Any) -> None:
@@ -161,6 +217,8 @@ def close(found: torch.Tensor, wanted: Any) -> None:
         composed(1, steps=None, epochs=2),
         composed(2, experts=("tuned", "shares"), guard=None),
         composed(1, experts=("common", "alone"), strength=0.0),
+        composed(3, WHOLE, folds=3),
+        composed(2, WHOLE, experts=("kin", "common"), guard=None),
     ],
 )
 def test_rounds(federation: Any, engine: Any, method: Method) -> None:
@@ -168,11 +226,11 @@ def test_rounds(federation: Any, engine: Any, method: Method) -> None:
     options = {} if engine is Plain else {"chunk": 2}
     played = engine(federation, net.network(), method.train, SEED, dtype=torch.float64, **options)
     state, everyone = begin(method, hand.task), torch.arange(federation.n)
-    for server, shadows, mean, alone, tuned, weights, says in card(hand):
+    for server, shadows, mean, own, weights, says in card(hand):
         state, _ = play(method, hand.task, played, state)
         slots = played.slots.read(everyone)
-        assert farthest(slots["alone"], alone) < net.CLOSE
-        assert farthest(slots["tuned"], tuned) < net.CLOSE
+        for name in set(own) & set(slots):
+            assert farthest(slots[name], own[name]) < net.CLOSE
         close(slots["mix"]["weights"], weights)
         close(state.collaborate["mix"]["weights"], mean[0])
         close(state.collaborate["mix"]["lead"], mean[1])
@@ -234,13 +292,12 @@ def test_without_a_sample_and_a_prior_nothing_changes() -> None:
     torch.testing.assert_close(expected(right, torch.zeros(4, dtype=torch.float64), prior, 0.0), prior)
 
 
-@pytest.mark.parametrize("left_out", ["alone", "tuned", "common", "shares"])
+@pytest.mark.parametrize("left_out", PLAIN)
 def test_an_expert_that_is_left_out_has_no_weight(left_out: str) -> None:
     """Whatever the held-out samples say: EM gives nothing to an expert that begins at 0."""
     from fedkin.train.experts import expected
 
-    every = ("alone", "tuned", "common", "shares")
-    part = Experts(experts=tuple(name for name in every if name != left_out))  # type: ignore[misc]
+    part = Experts(experts=tuple(name for name in PLAIN if name != left_out))
     prior = part.even(torch.zeros((), dtype=torch.float64))
     right = torch.rand(50, part.number, dtype=torch.float64)
     out = [name == left_out for name in ("alone", "tuned", "common", "shares", "shares", "shares")]

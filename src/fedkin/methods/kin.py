@@ -2,9 +2,11 @@
 
 Round:
     select       `count` clients uniformly, or as `base` selects
-    train        the common model, a model alone, and shadows of both without some samples; then the experts' weights
+    train        the common model, a model alone, one that starts at a mixture of its kin's, and shadows of all three
+                 without some samples; then the experts' weights
     keep         whose update counts, as in `base`
-    collaborate  the mean of the models and shadows by size, and the mean of the weights, which is the next prior
+    collaborate  the mean of the models and shadows by size, a mixture for each client of its kin's, and the mean of the
+                 weights, which is the next prior
 
 `fedavg_prior` is one of its experts by itself: FedAvg's common model times the client's label shares.
 `fedavg_calibrated` also trains with these shares in the loss.
@@ -26,17 +28,24 @@ def kin(
     eta: float = 0.02,
     steps: int | None = 20,
     epochs: int | None = None,
-    crossed: int = 1,
+    folds: int = 3,
+    crossed: int | None = None,
+    mixture: bool = True,
     base: Method | None = None,
 ) -> Method:
+    """`crossed` of the `folds` are held out, each from shadows of its own; None: all of them. `mixture`: whether one of
+    the experts is a client's mixture with its kin."""
     method = fedavg(count, eta, steps, epochs) if base is None else base
     plain = type(method.collaborate) is Mean
     require(plain, f"kin goes with methods whose server takes the mean of models, which '{method.name}' does not.")
+    held = folds if crossed is None else crossed
+    train = Experts(**method.train.alone(), folds=folds, crossed=held)
+    server = MeanOfExperts(**method.collaborate.values(), crossed=held)
     return replace(
         method,
         name="kin" if base is None else f"kin_{base.name}",
-        train=Experts(**method.train.alone(), crossed=crossed),
-        collaborate=MeanOfExperts(**method.collaborate.values(), crossed=crossed),
+        train=train if mixture else replace(train, experts=("alone", "tuned", "common", "shares")),
+        collaborate=server if mixture else replace(server, kin=None),
     )
 
 

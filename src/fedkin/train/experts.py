@@ -18,8 +18,7 @@ from fedkin.train.label_shares import log_shares
 from fedkin.train.sgd import SGD
 from fedkin.training import Descent
 
-Expert = Literal["alone", "tuned", "common", "shares"]
-NETWORKS = ("alone", "tuned", "common")  # the other experts are the common one with label shares
+Expert = Literal["alone", "tuned", "kin", "common", "shares"]
 LEAST = 1e-6  # the probability that an expert gives any class, at least: one bold mistake is to be no verdict
 TURNS = 50  # of expectation and maximisation
 
@@ -30,8 +29,10 @@ class Experts(SGD):
 
     alone   a private model that never sees the others,
     tuned   the common model after the client's last local pass,
+    kin     a model that starts every round at a mixture of the models of the client's kin: after the client's last
+            local pass, and that mixture as it is,
     common  the common model as it is,
-    shares  softmax(log p_common + log (n_iy + a / C)), once for each a in `added`.
+    shares  softmax(log p_common + log (n_iy + a / C)), once for each a in `added`; with kin also of the mixture.
 
     pi_i maximises  sum_j log sum_e pi_e q_je + strength sum_e m_e log pi_e,  found by expectation and maximisation.
     q_je is the probability that expert e, trained without sample j, gives the right label of j, and m are the average
@@ -42,15 +43,22 @@ class Experts(SGD):
     The guard: d_j = log sum_e pi_ie q_je - log q_j,alone says how much better the mixture is than the client alone. The
     mean of d_j over the held-out samples, drawn towards the clients' average as the weights are, must be at least
     `guard` of its standard errors. Otherwise the client is judged by its own model only, also where `experts` leaves
-    it out of the mixture. An expert that is left out is trained as ever, and its weight is 0.
+    it out of the mixture. An expert that is left out is trained as ever, and its weight is 0; kin alone is neither sent
+    nor trained then.
     """
 
-    folds: Count = 5  # into how many folds a client's samples are divided
-    crossed: Count = 1  # how many of the folds are held out from shadows, each from its own; all folds: cross-fitting
+    folds: Count = 3  # into how many folds a client's samples are divided
+    crossed: Count = 3  # how many of the folds are held out from shadows, each from its own; all folds: cross-fitting
     strength: NonNegative = 10.0  # how many held-out samples the average weights of the clients are worth
     added: tuple[Positive, ...] = (1.0, 10.0, 50.0)  # samples, spread over all classes, that are added to label shares
     guard: NonNegative | None = 0.0  # standard errors by which the mixture must be better than alone; None: no guard
-    experts: tuple[Expert, ...] = ("alone", "tuned", "common", "shares")  # which of them are mixed, for ablations
+    experts: tuple[Expert, ...] = (
+        "alone",
+        "tuned",
+        "kin",
+        "common",
+        "shares",
+    )  # which of them are mixed, for ablations
     counts = True
 
     def check(self) -> None:
@@ -63,7 +71,7 @@ class Experts(SGD):
 
     @property
     def needs(self) -> Needs:
-        return Needs(common_model=True, classes=True, models=(*self.shadows, "mix"))
+        return Needs(common_model=True, classes=True, models=(*self.shadows, *self.of_kin, "mix"))
 
     @property
     def held(self) -> int:
@@ -75,34 +83,52 @@ class Experts(SGD):
         return tuple(f"without {fold + 1}" for fold in range(self.crossed))
 
     @property
+    def of_kin(self) -> tuple[str, ...]:
+        """The names of the mixture with a client's kin and of its shadows, if that is one of the experts."""
+        return ("kin", *(f"kin {name}" for name in self.shadows)) if "kin" in self.experts else ()
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The experts that are networks: the client's own, then those as they were sent (`received` of them)."""
+        return ("alone", "tuned", "kin", "common", "mixture") if self.of_kin else ("alone", "tuned", "common")
+
+    @property
+    def received(self) -> int:
+        """How many networks are used as they were sent. These are also mixed with the client's label shares."""
+        return 2 if self.of_kin else 1
+
+    @property
     def number(self) -> int:
         """How many experts there are."""
-        return len(NETWORKS) + len(self.added)
+        return len(self.networks) + self.received * len(self.added)
 
     def even(self, like: Tensor) -> Tensor:
         """Equal weights of the experts that are mixed, and 0 for the others: EM leaves a weight of 0 as it is."""
-        mixed = [name in self.experts for name in NETWORKS] + ["shares" in self.experts] * len(self.added)
-        return like.new_tensor(mixed) / sum(mixed)
+        mixed = ["kin" if name == "mixture" else name for name in self.networks]
+        mixed += ["shares"] * self.received * len(self.added)
+        chosen = [name in self.experts for name in mixed]
+        return like.new_tensor(chosen) / sum(chosen)
 
     def slots(self, model: Model, own: bool) -> Message:
         like = next(iter(model.values()))
         mix = {"weights": self.even(like), "trained": like.new_zeros(())}
-        return {"alone": model, "tuned": model, "mix": mix} | {f"alone {name}": model for name in self.shadows}
+        private = ("alone", "tuned", *self.of_kin[:1], *(f"alone {name}" for name in self.shadows))
+        return {"mix": mix} | dict.fromkeys(private, model)
 
     def descents(self) -> tuple[Descent, ...]:
-        def twice(name: str, alone: str, without: int | None) -> list[Descent]:
-            settings = {"momentum": self.momentum, "decay": self.weight_decay, "without": without}
-            return [Descent(name, **settings), Descent(alone, **settings)]  # type: ignore[arg-type]
-
-        found = twice("model", "alone", None)
-        for fold, name in enumerate(self.shadows):
-            found += twice(name, f"alone {name}", fold)
+        """The common model, alone and kin; then the shadows of all three without each of the folds."""
+        found = []
+        for place, common in enumerate(("model", *self.shadows)):
+            alone = f"alone {common}" if place else "alone"
+            for name in (common, alone, *self.of_kin[place : place + 1]):
+                without = place - 1 if place else None
+                found.append(Descent(name, momentum=self.momentum, decay=self.weight_decay, without=without))
         return tuple(found)
 
     def begin(self, sent: Message | None, mine: Message) -> Message:
         assert sent is not None
         private = {name: mine[name] for name in ("alone", *(f"alone {name}" for name in self.shadows))}
-        shadows = {name: sent[name] for name in self.shadows}
+        shadows = {name: sent[name] for name in (*self.shadows, *self.of_kin)}
         none = torch.zeros_like(mine["mix"]["trained"])
         mix = {"weights": mine["mix"]["weights"], "lead": none, "clear": none}  # until `reflect` finds them
         return self.rested({"model": sent["model"], **private, **shadows, "mix": mix})
@@ -112,7 +138,8 @@ class Experts(SGD):
         right = torch.zeros_like(batch["weight"])
         for fold, name in enumerate(self.shadows):
             counts = batch["counts"].sum(0) - batch["counts"][fold]  # (classes,) of what the shadows learnt from
-            networks = (carry[f"alone {name}"], carry[name], sent[name])
+            kin, mixture = ([of[f"kin {name}"]] if self.of_kin else [] for of in (carry, sent))
+            networks = [carry[f"alone {name}"], carry[name], *kin, sent[name], *mixture]
             logits = self.logits(networks, log_shares(counts, self.added), batch, f.logits)  # (E, h, classes)
             here = (batch["fold"] == fold).to(logits.dtype)
             given = logits.softmax(-1).gather(2, batch["y"].expand(self.number, -1)[..., None])[..., 0]
@@ -140,38 +167,39 @@ class Experts(SGD):
         private = {name: carry[name] for name in mine if name in carry} | {"tuned": carry["model"]}
         trained = torch.ones_like(mine["mix"]["trained"])
         private["mix"] = {"weights": torch.where(mix["clear"] > 0, mix["weights"], alone), "trained": trained}
-        upload = {name: carry[name] for name in ("model", *self.shadows)}
+        upload = {name: carry[name] for name in ("model", *self.shadows, *self.of_kin)}
         return private, upload | {"mix": {name: mix[name] for name in ("weights", "lead")}}
 
     def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
         """All experts and their weights, as one model. A client that never trained has the clients' average weights,
-        and the common model in the place of its own ones."""
+        and the common model in the place of all others."""
         assert sent is not None
         trained = mine["mix"]["trained"] > 0
         average = sent["mix"]["weights"] if "mix" in sent else mine["mix"]["weights"]
         found = {"weights": torch.where(trained, mine["mix"]["weights"], average)}
         found["log shares"] = log_shares(batch["counts"].sum(0), self.added)
+        others = {"mixture": sent["kin"]} if self.of_kin else {}
+        others |= {own: mine[own] for own in self.networks if own in mine}
         for name, value in sent["model"].items():
             found[f"common/{name}"] = value
-            for own in ("alone", "tuned"):
-                found[f"{own}/{name}"] = torch.where(trained, mine[own][name], value)
+            for other, model in others.items():
+                found[f"{other}/{name}"] = torch.where(trained, model[name], value)
         return found
 
     def predicted(self, personal: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
         """log p_i(y | x) for all classes y."""
         networks = [
             {name.removeprefix(f"{expert}/"): x for name, x in personal.items() if name.startswith(f"{expert}/")}
-            for expert in NETWORKS
+            for expert in self.networks
         ]
         each = self.logits(networks, personal["log shares"], batch, logits).log_softmax(-1)  # (E, B, classes)
         return (each + personal["weights"].log()[:, None, None]).logsumexp(0)
 
-    def logits(
-        self, networks: list[Model] | tuple[Model, ...], shares: Tensor, batch: Batch, f: Callable[..., Tensor]
-    ) -> Tensor:
+    def logits(self, networks: list[Model], shares: Tensor, batch: Batch, f: Callable[..., Tensor]) -> Tensor:
         """The logits of all experts, given those that are networks and the logarithms of the label shares."""
         found = [f(model, batch) for model in networks]
-        return torch.stack([*found, *(found[-1] + share for share in shares)])  # (E, B, classes)
+        as_sent = found[-self.received :]
+        return torch.stack([*found, *(z + share for z in as_sent for share in shares)])  # (E, B, classes)
 
 
 def expected(right: Tensor, weight: Tensor, prior: Tensor, strength: float) -> Tensor:
