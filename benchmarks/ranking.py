@@ -1,4 +1,4 @@
-"""All who-learns-from-whom methods on the same five federations, tuned with equal budgets, and kin without its parts.
+"""All who-learns-from-whom methods on the same six federations, tuned with equal budgets, and kin without its parts.
 
     python benchmarks/ranking.py --out WORKFOLDER    plays what is not yet played, a JSON line a run
     python benchmarks/ranking.py --list              says what would be played, and how long that takes
@@ -20,15 +20,25 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ranking_methods import ABLATIONS, FEDERATIONS, METHODS, QUICK, Setting, cost, made, of_trial, plays, shorter
+from ranking_methods import (
+    ABLATIONS,
+    FEDERATIONS,
+    METHODS,
+    QUICK,
+    Setting,
+    cost,
+    loaded,
+    made,
+    of_trial,
+    plays,
+    shorter,
+)
 from ranking_page import write_pages
 
 import fedkin as fk
-from fedkin.data.federation import Federation
 from fedkin.parts import Method
 from fedkin.runs.settings import with_settings
 
@@ -58,11 +68,6 @@ def games(federations: dict[str, Setting], seeds: Sequence[int]) -> Iterator[Gam
                 yield Game(federation, method, seed)
 
 
-@lru_cache(maxsize=3)
-def loaded(data: fk.Data) -> Federation:
-    return fk.data.load(data)
-
-
 def chosen(federation: str, setting: Setting, method: str, trials: int, out: Path) -> dict[str, Any]:
     """The settings that are best by the validation samples of data seed 0, and what they came to."""
     name = of_trial(method)
@@ -72,7 +77,7 @@ def chosen(federation: str, setting: Setting, method: str, trials: int, out: Pat
         return dict(known)
     tuned = fk.tune(
         made(name, setting),
-        setting.data,
+        setting.data if setting.groups == 1 else loaded(setting.data, setting.groups),
         setting.network,
         setting.rounds,
         trials=trials,
@@ -91,7 +96,7 @@ def chosen(federation: str, setting: Setting, method: str, trials: int, out: Pat
 def played(game: Game, setting: Setting, best: dict[str, Any]) -> dict[str, Any]:
     """What a tuned method comes to in the last round on a division on which nothing was chosen."""
     method = configured(game.method, setting, best["settings"])
-    given = loaded(setting.on(game.seed))
+    given = loaded(setting.on(game.seed), setting.groups)
     began = time.process_time()
     run = fk.run(
         fk.Experiment(

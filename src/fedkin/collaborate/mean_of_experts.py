@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from fedkin.collaborate.component_attention import ComponentAttention
+from fedkin.collaborate.graph import CollaborationGraph
 from fedkin.collaborate.mean import Mean
 from fedkin.collaborate.mixing import Mixing, blended, components, spread
 from fedkin.contract import Gives, Needs
@@ -33,9 +33,7 @@ class MeanOfExperts(Mean):
     """
 
     crossed: Count = 3  # how many shadows the common model has
-    kin: Mixing | None = field(  # who learns from whom in the expert 'kin' of the train part; null: it has none
-        default_factory=lambda: ComponentAttention(sigma=4.0, similarity="update", standardise=True)
-    )
+    kin: Mixing | None = field(default_factory=CollaborationGraph)  # who is whose kin; null: nobody is anybody's
 
     @property
     def shadows(self) -> tuple[str, ...]:
