@@ -19,7 +19,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from ranking_page import write_pages
 import fedkin as fk
 from fedkin.parts import Method
 from fedkin.runs.settings import with_settings
+from fedkin.runs.validation import SHARE
 
 LINES = Path(__file__).parent.parent / "docs" / "results" / "ranking" / "lines.jsonl"
 TRIALS = 5
@@ -77,7 +78,7 @@ def chosen(federation: str, setting: Setting, method: str, trials: int, out: Pat
         return dict(known)
     tuned = fk.tune(
         made(name, setting),
-        setting.data if setting.groups == 1 else loaded(setting.data, setting.groups),
+        setting.data if setting.groups == 1 else loaded(replace(setting.data, validation=SHARE), setting.groups),
         setting.network,
         setting.rounds,
         trials=trials,

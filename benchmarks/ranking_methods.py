@@ -47,7 +47,7 @@ def grouped(federation: Federation, groups: int) -> Federation:
     if groups == 1:
         return federation
     y = federation.y.clone()
-    for split in (federation.train, federation.test):
+    for split in filter(None, (federation.train, federation.test, federation.validation)):
         for client in range(federation.n):
             rows = split.rows[int(split.start[client]) : int(split.start[client + 1])]
             y[rows] = (federation.y[rows] + 3 * (client % groups)) % federation.classes
