@@ -83,6 +83,7 @@ METHODS = (
     "cfl",
     "ifca",
     "fedfomo",
+    "fedala",
     "ditto",
     "apfl",
     *LAYERED,
@@ -106,6 +107,7 @@ COSTS = {
     "fedamp": 1.6,
     "ifca": 1.3,
     "fedfomo": 2.0,
+    "fedala": 2.0,
 }
 
 

@@ -8,7 +8,15 @@ LAYERS = "golden/test_some_layers.py"
 IFCA, FOMO, CFL = "golden/test_ifca.py", "golden/test_fedfomo.py", "golden/test_cfl.py"
 GRAPH, DWA, SIM = "golden/test_pfedgraph.py", "golden/test_feddwa.py", "golden/test_pfedsim.py"
 
+ALA = "golden/test_fedala.py"
+
 RIVALS = [
+    Mutation("blend-learns-the-wrong-way", "value - self.eta_a * slope[name]", "value + self.eta_a * slope[name]", ALA),
+    Mutation("blend-without-its-slope", "slope[name] * apart[name]).clamp(0, 1)", "slope[name]).clamp(0, 1)", ALA),
+    Mutation("blend-not-cut-off", "* apart[name]).clamp(0, 1)", "* apart[name])", ALA),
+    Mutation("blend-forgets", '"blend": learnt}, {"model"', '"blend": mine["blend"]}, {"model"', ALA),
+    Mutation("blend-of-the-first-layers", "by_layer[-(self.last or len(by_layer)) :]", "by_layer[: self.last]", ALA),
+    Mutation("told-where-it-starts", "gives.start and not self.train.at_hand", "gives.start", ALA),
     Mutation("graph-prefers-the-unlike", "d = -torch.where(cosine", "d = torch.where(cosine", GRAPH),
     Mutation("graph-without-the-two", "d / (2 * self.lam)", "d / self.lam", GRAPH),
     Mutation(

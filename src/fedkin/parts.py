@@ -187,6 +187,7 @@ class Method(Part):
             sentence = f"{type(part).__name__} is not a dataclass; write @dataclass(frozen=True) above the class."
             require(is_dataclass(part), sentence)
         needs, gives = self.needs, self.collaborate.gives
+        start = gives.start and not self.train.at_hand  # whether clients start where they are told to
         select, keep, collaborate = (type(part).__name__ for part in (self.select, self.keep, self.collaborate))
         require(
             self.receives == "selected" or self.trains == "everyone",
@@ -198,7 +199,7 @@ class Method(Part):
             "train; set receives='everyone' or trains='selected'.",
         )
         require(
-            gives.start or self.trains == "selected" or self.receives == "everyone",
+            start or self.trains == "selected" or self.receives == "everyone",
             f"In '{self.name}' clients make the model they start from of those they are sent, so that nobody trains "
             "who is sent none; set receives='everyone' or trains='selected'.",
         )
@@ -223,7 +224,7 @@ class Method(Part):
             f"In '{self.name}' only some layers are sent, and {select} or {keep} needs whole models; choose others.",
         )
         require(
-            gives.start or not needs.start,
+            start or not needs.start,
             f"In '{self.name}' clients choose where they start, so that neither {select} nor {keep} can tell how far "
             "they went; choose others.",
         )

@@ -193,6 +193,7 @@ METHODS = {
     "fedbabu": short(fk.methods.fedbabu(), 3),
     "ifca": short(fk.methods.ifca(), 3),
     "fedfomo": short(fk.methods.fedfomo(models=2), 3),
+    "fedala": short(fk.methods.fedala(), 3),
 }
 
 

@@ -79,6 +79,7 @@ OWN = {
     "lgfedavg": make.lgfedavg,
     "fedrep": make.fedrep,
     "fedfomo": make.fedfomo,
+    "fedala": make.fedala,
 }
 
 

@@ -225,6 +225,8 @@ MORE_STATE = {
     "heads at home": lambda: fk.methods.fedrep(count=3, eta=0.1),
     "a head that stays": lambda: fk.methods.fedbabu(count=3, eta=0.1),
     "models to choose from": lambda: fk.methods.ifca(k=3, count=3, eta=0.1),
+    "weights of a blend": lambda: fk.methods.fedala(count=4, eta=0.1),
+    "models of kin": lambda: fk.methods.kin(count=4, eta=0.1),
     "models on offer": lambda: fk.methods.fedfomo(models=2, count=4, eta=0.1),
 }
 

@@ -30,6 +30,7 @@ METHODS = SIX | {
     "fedbabu": short(fk.methods.fedbabu(), 3),
     "ifca": short(fk.methods.ifca(), 3),
     "fedfomo": short(fk.methods.fedfomo(models=2), 3),
+    "fedala": short(fk.methods.fedala(), 3),
     "kin": short(fk.methods.kin(), 3),
     "fedavg_prior": short(fk.methods.fedavg_prior(), 3),
 }

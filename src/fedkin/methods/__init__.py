@@ -8,6 +8,7 @@ from fedkin.methods.apfl import apfl
 from fedkin.methods.cfl import cfl
 from fedkin.methods.ditto import ditto
 from fedkin.methods.fedacs import fedacs
+from fedkin.methods.fedala import fedala
 from fedkin.methods.fedamp import fedamp, heurfedamp
 from fedkin.methods.fedavg import fedavg
 from fedkin.methods.feddwa import feddwa
@@ -59,6 +60,7 @@ METHODS: dict[str, Callable[..., Method]] = {
         fedbabu,
         ifca,
         fedfomo,
+        fedala,
         pfedme,
         perfedavg,
         ditto,

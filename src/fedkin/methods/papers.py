@@ -138,6 +138,14 @@ FEDFOMO = Paper(
     "2012.08565",
     RIVALS,
 )
+FEDALA = Paper(
+    "FedALA: Adaptive Local Aggregation for Personalized Federated Learning",
+    "Jianqing Zhang, Yang Hua, Hao Wang, Tao Song, Zhengui Xue, Ruhui Ma, Haibing Guan",
+    "AAAI",
+    2023,
+    "2212.01197",
+    RIVALS,
+)
 PFEDME = Paper(
     "Personalized Federated Learning with Moreau Envelopes",
     "Canh T. Dinh, Nguyen H. Tran, Tuan Dung Nguyen",
@@ -252,6 +260,7 @@ PAPERS: dict[str, tuple[Paper, ...]] = {
     "fedbabu": (FEDBABU,),
     "ifca": (IFCA,),
     "fedfomo": (FEDFOMO,),
+    "fedala": (FEDALA,),
     "pfedme": (PFEDME,),
     "perfedavg": (PERFEDAVG,),
     "ditto": (DITTO,),

@@ -27,6 +27,7 @@ TITLES = {
     "fedbabu": "FedBABU",
     "ifca": "IFCA",
     "fedfomo": "FedFomo",
+    "fedala": "FedALA",
     "pfedme": "pFedMe",
     "perfedavg": "Per-FedAvg",
     "ditto": "Ditto",

@@ -2,6 +2,7 @@
 
 from fedkin.train.aligned import Aligned
 from fedkin.train.apfl import APFL
+from fedkin.train.blending import Blending
 from fedkin.train.choosing import Choosing
 from fedkin.train.experts import Experts
 from fedkin.train.fedmix import FedMix
@@ -21,6 +22,7 @@ __all__ = [
     "MAML",
     "SGD",
     "Aligned",
+    "Blending",
     "Calibrated",
     "Choosing",
     "Experts",
