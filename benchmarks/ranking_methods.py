@@ -127,8 +127,7 @@ def made(name: str, setting: Setting) -> Method:
     kin1 is the light kin: one fold in five is held out, and nobody mixes with kin. CFL may split clusters after a fifth
     of the rounds (its code: after 20).
     """
-    light = {"folds": 5, "crossed": 1, "mixture": False}
-    method = fk.methods.kin(**light) if name == "kin1" else fk.methods.named(of_trial(name))  # type: ignore[arg-type]
+    method = fk.methods.kin_light() if name == "kin1" else fk.methods.named(of_trial(name))
     found = replace(method, select=Uniform(fraction=1.0), train=replace(method.train, **setting.work))
     if name == "cfl":
         return replace(found, collaborate=replace(found.collaborate, first=max(1, setting.rounds // 5)))

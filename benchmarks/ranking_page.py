@@ -40,7 +40,7 @@ def complete(table: Table, methods: Sequence[str]) -> Table:
 
 
 def named(method: str) -> str:
-    others = {"local": "training alone", "kin1": "the light kin"}
+    others = {"local": "training alone", "kin1": title("kin_light")}
     return others.get(method, title(method))
 
 
@@ -149,8 +149,8 @@ def about(full: dict[str, Table]) -> str:
     return (
         f"Each method had {trials} trials of its default space ([tuning](../tuning.md)) on data seed 0, by "
         f"validation samples, "
-        f"and was played with the best of them on data seeds {seeds}, on which nothing was chosen. The light kin is "
-        "`kin(folds=5, crossed=1, mixture=False)`: four models where kin trains twelve. "
+        f"and was played with the best of them on data seeds {seeds}, on which nothing was chosen. The light kin, "
+        "`kin_light`, trains four models where kin trains twelve. "
         "All clients take part in all rounds with the same steps, also "
         "those that train alone; "
         "methods with more than one model take these steps with each." + without

@@ -92,6 +92,7 @@ class Train(Part):
     batch: int
     sampler: str
     shared: ClassVar[str] = "model"  # the private model that a client shows when it is asked for its current one
+    changes: ClassVar[tuple[str, ...]] = ()  # uploads that are changes; all others are models, as they were sent
     also: ClassVar[dict[str, str]] = {}  # further private models to score: 'post-<name>' -> private model
     picks: ClassVar[str | None] = None  # the prepared model of which each batch has one random row, 'picked <name>'
     own_streams: ClassVar[bool] = False  # whether the batches of a step have a random stream each even with `steps`

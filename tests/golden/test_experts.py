@@ -292,6 +292,20 @@ def test_without_a_sample_and_a_prior_nothing_changes() -> None:
     torch.testing.assert_close(expected(right, torch.zeros(4, dtype=torch.float64), prior, 0.0), prior)
 
 
+def test_what_the_clients_found_is_made_shares_again() -> None:
+    """Noise, or a client that lies, can make a mean of weights negative, infinite or larger than one."""
+    from fedkin.train.experts import proper
+
+    even = torch.tensor([0.5, 0.0, 0.5])
+    for found, wanted in {
+        (0.2, 0.0, 0.8): [0.2, 0.0, 0.8],
+        (-1.0, 3.0, 2.0): [0.0, 0.0, 1.0],
+        (6.0, 0.0, 2.0): [0.75, 0.0, 0.25],
+        (-1.0, 1.0, float("nan")): [0.5, 0.0, 0.5],
+    }.items():
+        torch.testing.assert_close(proper(torch.tensor(found), even), torch.tensor(wanted))
+
+
 @pytest.mark.parametrize("left_out", PLAIN)
 def test_an_expert_that_is_left_out_has_no_weight(left_out: str) -> None:
     """Whatever the held-out samples say: EM gives nothing to an expert that begins at 0."""

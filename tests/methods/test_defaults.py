@@ -65,6 +65,12 @@ PARTS: dict[str, tuple[Any, ...]] = {  # select, train, keep, collaborate, and w
     "pooled": (ALL, Pooled(**PLAIN.values(), total=None), Everyone(), Mean("size", 1.0)),  # type: ignore[arg-type]
     "fedavg": (TWENTY, PLAIN, Everyone(), Mean("size", 1.0)),
     "kin": (TWENTY, Experts(**WORK, folds=3, crossed=3, strength=10.0), Everyone(), MeanOfExperts(crossed=3)),
+    "kin_light": (
+        TWENTY,
+        Experts(**WORK, folds=5, crossed=1, experts=("alone", "tuned", "common", "shares")),
+        Everyone(),
+        MeanOfExperts(crossed=1, kin=None),
+    ),
     "fedavg_prior": (TWENTY, LabelShares(**WORK, added=10.0), Everyone(), Mean()),
     "fedavg_calibrated": (TWENTY, Calibrated(**WORK, added=10.0), Everyone(), Mean()),
     "fedprox": (TWENTY, Prox(eta=0.02, **WORK, lam=0.01), Everyone(), Mean()),

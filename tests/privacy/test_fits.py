@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 import fedkin as fk
 from fedkin.collaborate import LastUploads
 from fedkin.methods import METHODS
-from fedkin.privacy import Privacy, protected, read
+from fedkin.privacy import Guard, Privacy, protected, read
+from fedkin.select import Uniform
 
 PRIVACY = Privacy(1.0, 0.8)
 
@@ -63,6 +67,16 @@ def test_every_method_is_protected_or_refused(name: str) -> None:
     assert not found.needs.reports
     assert isinstance(found.collaborate, LastUploads) == method.needs.current
     assert protected(found, PRIVACY) == found
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - set(REFUSED)))
+def test_every_protected_method_plays(begin: Any, name: str) -> None:
+    method = protected(METHODS[name](), PRIVACY)
+    small = replace(method, train=replace(method.train, steps=1, epochs=None, batch=4))  # type: ignore[call-arg]
+    few = replace(small, select=Uniform(count=4)) if isinstance(method.select, Uniform) else small
+    run = begin(few, guard=Guard(PRIVACY, b"3"))
+    for _ in range(2):
+        assert run.round().reply is not None or not few.collaborate.gives.replies
 
 
 def test_losses_may_be_allowed() -> None:

@@ -56,6 +56,23 @@ def test_an_update_is_at_most_as_long_as_the_clip(monkeypatch: pytest.MonkeyPatc
         torch.testing.assert_close(after, before, rtol=1e-3, atol=1e-6)
 
 
+def test_every_upload_is_measured_from_what_was_sent_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second model counts as far as it has moved, and a change of what was sent by the same name by itself."""
+    monkeypatch.setattr(guard, "normal", noiseless)
+    upload, sent = messages(4, 5, 0.1)
+    for each, start in ((upload, 5.0), (sent, 5.0)):
+        each["shadow"] = {"w": torch.full((4, 3), start), "lead": torch.full((4,), start)}
+    upload["shadow"]["w"] += 0.01
+    sent["control"] = {"w": torch.full((4, 5, 2), 7.0)}
+    found = GUARD.released(upload, sent, 1, range(4), ("control",))
+    before, after = change(upload, sent), change(found, sent)
+    long = (before.norm(dim=1, keepdim=True) ** 2 + 3 * 0.01**2).sqrt()
+    torch.testing.assert_close(after, before * (PRIVACY.clip / long).clamp(max=1.0), rtol=1e-3, atol=1e-6)
+    assert found["shadow"]["lead"].shape == (4,)
+    torch.testing.assert_close(found["shadow"]["lead"], upload["shadow"]["lead"])
+    assert fk.methods.scaffold().train.changes == ("control",)
+
+
 def test_the_noise_is_normal_with_the_deviation_that_was_asked_for() -> None:
     upload, sent = messages(3, 20_000, 0.0)  # clients that learned nothing
     noise = change(GUARD.released(upload, sent, 1, range(3)), sent) / (PRIVACY.noise * PRIVACY.clip)
@@ -89,6 +106,7 @@ METHODS = {
     "fedmcsa": tiny(fk.methods.fedmcsa(), 4),
     "fedacs": tiny(fk.methods.fedacs(), 4),
     "fedamp": tiny(fk.methods.fedamp(), 4),
+    "kin": tiny(fk.methods.kin(), 4),
 }
 
 

@@ -124,7 +124,7 @@ class Simulation:
                     upload = returned(upload, sent) if keep else upload
                     reply = Reply(chosen, upload, report).only(wanted)
                     if self.guard is not None and keep:  # else nothing leaves the client
-                        reply = self.guard.passed(reply, sent, round, self.batching.numbers)
+                        reply = self.guard.passed(reply, sent, round, self.batching.numbers, part.changes)
                     replies.take(reply, lent=len(shares) > 1)
             trained += in_training
         reply = replace(replies.whole(), broken=tuple(sorted(broken)))

@@ -122,7 +122,7 @@ class Simulated(Stacked):
         self.take(ids, round)
         if self.guard is None or not len(reply.ids):
             return reply
-        return self.guard.passed(reply, sent, round, self.batching.numbers)
+        return self.guard.passed(reply, sent, round, self.batching.numbers, part.changes)
 
     # what sites keep to themselves
 

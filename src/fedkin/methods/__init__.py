@@ -17,7 +17,7 @@ from fedkin.methods.fedmcsa import fedavg_mcsa, fedmcsa, fedmcsa_official, fedmc
 from fedkin.methods.fedmix import fedmix
 from fedkin.methods.fedprox import fedprox
 from fedkin.methods.ifca import ifca
-from fedkin.methods.kin import fedavg_calibrated, fedavg_prior, kin
+from fedkin.methods.kin import fedavg_calibrated, fedavg_prior, kin, kin_light
 from fedkin.methods.local import local, local_matched
 from fedkin.methods.perfedavg import perfedavg
 from fedkin.methods.pfedgraph import pfedgraph
@@ -40,6 +40,7 @@ METHODS: dict[str, Callable[..., Method]] = {
         fedavg,
         fedprox,
         kin,
+        kin_light,
         fedavg_prior,
         fedavg_calibrated,
         fedmcsa,

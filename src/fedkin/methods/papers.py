@@ -240,6 +240,7 @@ PAPERS: dict[str, tuple[Paper, ...]] = {
     "fedavg": (FEDAVG,),
     "fedprox": (FEDPROX,),
     "kin": (),
+    "kin_light": (),
     "fedavg_prior": (),
     "fedavg_calibrated": (),
     "fedmcsa": (FEDMCSA,),

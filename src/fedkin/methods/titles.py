@@ -7,6 +7,7 @@ TITLES = {
     "fedavg": "FedAvg",
     "fedprox": "FedProx",
     "kin": "kin",
+    "kin_light": "kin (light)",
     "fedavg_prior": "FedAvg with label shares",
     "fedavg_calibrated": "calibrated FedAvg",
     "fedmcsa": "FedMCSA",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b, shake_256
 
@@ -31,31 +31,33 @@ class Guard:
         """Return the key of the noise of one upload. `update` is the clipped update, as one vector."""
         return blake2b(f"dp/{round}/{client}".encode(), key=self.secret).digest()
 
-    def passed(self, reply: Reply, sent: Sent, round: int, numbers: np.ndarray) -> Reply:
+    def passed(self, reply: Reply, sent: Sent, round: int, numbers: np.ndarray, changes: Collection[str] = ()) -> Reply:
         """Return the reply with its uploads clipped and noised. `numbers` are those of all clients, by their ids."""
         clients = numbers[reply.ids.numpy()].tolist()
-        return replace(reply, upload=self.released(reply.upload, sent.to(reply.ids), round, clients))
+        return replace(reply, upload=self.released(reply.upload, sent.to(reply.ids), round, clients, changes))
 
-    def released(self, upload: Message, sent: Message, round: int, clients: Sequence[int]) -> Message:
+    def released(
+        self, upload: Message, sent: Message, round: int, clients: Sequence[int], changes: Collection[str] = ()
+    ) -> Message:
         """Return what these clients may upload in place of `upload`, stacked; the models that they keep stay as they
         are.
 
-        What is clipped is the update: the change of 'model' since the model that was sent, which the server knows, and
-        whatever else is uploaded, as SCAFFOLD's change of a control variate, by itself. Its length is that of all these
-        tensors together, as one vector.
+        What is clipped is the update: how far each upload is from what was sent by its name, which the server knows.
+        What was not sent, or is a change already (`changes`, as SCAFFOLD's of a control variate), is clipped by itself.
+        The length of the update is that of all these tensors together, as one vector.
         """
         values = tree.flat(upload)
         names = sorted(values)  # so that the order of a dictionary does not decide which number gets which noise
-        before = {f"model/{name}": value for name, value in sent.get("model", {}).items()}
-        changes = [(values[name] - before[name] if name in before else values[name]).double() for name in names]
-        vector = torch.cat([change.flatten(1) for change in changes], dim=1)  # (m, d)
+        before = {name: value for name, value in tree.flat(sent).items() if name.partition("/")[0] not in changes}
+        moves = [(values[name] - before[name] if name in before else values[name]).double() for name in names]
+        vector = torch.cat([one.reshape(len(one), -1) for one in moves], dim=1)  # (m, d)
         clip = self.privacy.clip
         vector *= clip / torch.linalg.vector_norm(vector, dim=1, keepdim=True).clamp(min=clip)
         for row, client in zip(vector, clients, strict=True):
             noise = normal(self.key(round, int(client), row), len(row))
             row += self.privacy.noise * clip * noise.to(row.device)
         found = {}
-        for name, change in zip(names, vector.split([c[0].numel() for c in changes], dim=1), strict=True):
+        for name, change in zip(names, vector.split([one[0].numel() for one in moves], dim=1), strict=True):
             value = values[name]
             moved = change.reshape(value.shape)
             found[name] = (before[name].double() + moved if name in before else moved).to(value.dtype)

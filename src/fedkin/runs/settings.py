@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
+from types import NoneType
 from typing import Any, TypeVar
 
 from fedkin.errors import BadInput, require, unknown
@@ -96,6 +97,8 @@ def new_value(part: Part, name: str, text: str) -> Any:
     """The value that a text means for a field: a part if the field holds one or may hold this one."""
     now, options = part.values()[name], alternatives(hints_of(type(part))[name])  # type: ignore[arg-type]
     plain = any(map(is_plain, options))
+    if parsed(text) is None and NoneType in options:
+        return None
     if isinstance(now, Part) and not (plain and is_number(parsed(text), whole=False)):
         return another(name, now, text)
     if text in Part.known and not all(map(is_plain, options)):

@@ -147,7 +147,7 @@ class Experts(SGD):
         right = right.T.clamp(min=LEAST)
         even = self.even(right)
         before = sent.get("mix", {"weights": even, "lead": even.new_zeros(())})  # what the clients found on average
-        weights = expected(right, batch["weight"], before["weights"], self.strength)
+        weights = expected(right, batch["weight"], proper(before["weights"], even), self.strength)
         lead, clear = self.compared(right, weights, batch["weight"], before["lead"])
         return carry | {"mix": {"weights": weights, "lead": lead, "clear": clear}}
 
@@ -175,7 +175,8 @@ class Experts(SGD):
         and the common model in the place of all others."""
         assert sent is not None
         trained = mine["mix"]["trained"] > 0
-        average = sent["mix"]["weights"] if "mix" in sent else mine["mix"]["weights"]
+        average = mine["mix"]["weights"]
+        average = proper(sent["mix"]["weights"], self.even(average)) if "mix" in sent else average
         found = {"weights": torch.where(trained, mine["mix"]["weights"], average)}
         found["log shares"] = log_shares(batch["counts"].sum(0), self.added)
         others = {"mixture": sent["kin"]} if self.of_kin else {}
@@ -200,6 +201,13 @@ class Experts(SGD):
         found = [f(model, batch) for model in networks]
         as_sent = found[-self.received :]
         return torch.stack([*found, *(z + share for z in as_sent for share in shares)])  # (E, B, classes)
+
+
+def proper(weights: Tensor, even: Tensor) -> Tensor:
+    """The weights as shares, 0 where the even ones are 0: noise, or a client that lies, may have made them others."""
+    positive = torch.where(even > 0, weights.nan_to_num(0.0, 0.0, 0.0), 0.0).clamp(min=0)
+    total = positive.sum(-1, keepdim=True)
+    return torch.where(total > 0, positive / total.clamp(min=1e-12), even)
 
 
 def expected(right: Tensor, weight: Tensor, prior: Tensor, strength: float) -> Tensor:

@@ -18,6 +18,8 @@ class Scaffold(SGD):
     The client is sent W and c, and sends y and the change of c_i: two models each way. c_i starts at zero.
     """
 
+    changes = ("control",)
+
     @property
     def needs(self) -> Needs:
         return super().needs | Needs(models=("control",))
