@@ -53,7 +53,7 @@ def test_values_are_shown_as_settings_take_them() -> None:
 
 def test_every_method_has_its_paper_and_a_purpose() -> None:
     assert list(PAPERS) == list(METHODS)
-    ours = {"kin", "fedavg_prior", "fedavg_calibrated"}
+    ours = {"kin", "kin_light", "fedavg_prior", "fedavg_calibrated"}
     nobodys = {"local", "local_matched", "oracle", "pooled"}
     assert {name for name, papers in PAPERS.items() if not papers} == ours | nobodys
     for papers in PAPERS.values():

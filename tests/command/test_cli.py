@@ -11,6 +11,7 @@ import pytest
 import fedkin as fk
 from fedkin.command import play
 from fedkin.runs.run import Run
+from fedkin.runs.settings import with_settings
 
 QUICK = ["--data", "digits", "--clients", "6", "--rounds", "4", "--evaluate-every", "2"]
 
@@ -130,6 +131,13 @@ def test_a_setting_can_put_another_part_in_place(fedkin, tmp_path: Path) -> None
     assert method["keep"] == {"is": "UpdateDistance", "metric": "l2", "min_gap": None}
     assert method["select"]["is"] == "Dismiss"
     assert method["select"]["after"] == 2
+    server = fk.methods.kin().collaborate
+    assert with_settings(server, ["kin=null"]).kin is None
+    assert with_settings(server, ["kin=ComponentAttention", "kin.sigma=3"]).kin == fk.collaborate.ComponentAttention(
+        3.0
+    )
+    with pytest.raises(fk.BadInput, match="'base' is a part: one of Ahead"):
+        with_settings(fk.methods.fedper(), ["collaborate.base=null"])
     for wrong, sentence in {"keep=Nobody": "one of Alignment, Everyone", "keep=SGD": "one of Alignment"}.items():
         refused = fedkin("run", "fedavg", *QUICK, "--set", wrong, "--out", "there")
         assert refused.code == 2
@@ -163,7 +171,9 @@ def test_a_saved_experiment_and_a_toml_file_run_again(fedkin, tmp_path: Path) ->
 
 
 def test_methods_and_data_list_and_show(fedkin, tmp_path: Path) -> None:
-    assert "fedprox" in fedkin("methods").out
+    methods = " ".join(fedkin("methods").out.split())
+    assert "fedprox" in methods
+    assert "experts=[alone,tuned,kin,common,shares]" in methods, "a list is no markup"
     assert "shakespeare" in fedkin("data", "list").out
     outcome = fedkin("data", "show", "digits", "--partition", "classes:2", "--clients", "5")
     assert outcome.code == 0, outcome.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fedkin.data import datasets
@@ -19,7 +20,7 @@ def list_methods() -> None:
         method = named(name)
         table = Table(box=None, pad_edge=False, show_header=False)
         for verb in ("select", "train", "keep", "collaborate"):
-            table.add_row(f"  {verb}", shown(getattr(method, verb)))
+            table.add_row(f"  {verb}", escape(shown(getattr(method, verb))))
         others = {"trains": method.trains, "receives": method.receives}
         if set(others.values()) != {"selected"}:
             table.add_row("", ", ".join(f"{who}={value}" for who, value in others.items()))
