@@ -234,6 +234,8 @@ def test_rounds(federation: Any, engine: Any, method: Method) -> None:
         close(slots["mix"]["weights"], weights)
         close(state.collaborate["mix"]["weights"], mean[0])
         close(state.collaborate["mix"]["lead"], mean[1])
+        said = method.collaborate.log(state.collaborate)
+        assert said == {"weight_alone": pytest.approx(mean[0][0]), "lead": pytest.approx(mean[1])}
         wanted = {"model": server} | {f"without {f + 1}": shadow for f, shadow in enumerate(shadows)}
         for name, value in wanted.items():
             assert farthest({key: x[None] for key, x in state.collaborate[name].items()}, [value]) < net.CLOSE

@@ -104,5 +104,11 @@ class MeanOfExperts(Mean):
 
         return {name: later(name) for name in self.of_kin}
 
+    def log(self, slot: Slot) -> dict[str, float]:
+        """How much clients trust their own model on average, and by how much the mixtures are better than it."""
+        if "mix" not in slot:
+            return {}
+        return {"weight_alone": float(slot["mix"]["weights"][0]), "lead": float(slot["mix"]["lead"])}
+
     def cautions(self, task: Task, share: float) -> list[str]:
         return [] if self.kin is None else self.kin.cautions(task, share)
