@@ -26,7 +26,10 @@ OWN = [
         KIN,
     ),
     Mutation(
-        "kin-mixes-the-first-model", "torch.where(spread(seen, value).to(value.device), value, start)", "value", KIN
+        "kin-mixes-the-common-model",
+        "found.index_copy_(0, there.to(value.device), stack[at.to(value.device)])",
+        "found",
+        KIN,
     ),
     Mutation(
         "kin-mixes-whole-models-for-shadows",
@@ -34,14 +37,13 @@ OWN = [
         'self.held(slot, "kin", learned.sources)',
         KIN,
     ),
-    Mutation("kin-has-no-memory", "torch.index_copy(old, 0, reply.ids.to(old.device), new[key])", "old", KIN),
     Mutation("shares-of-the-common-model-only", "found[-self.received :]", "[found[-1]] * self.received", KIN),
+    Mutation("a-newcomer-has-its-own", "torch.where(trained, mine[own][name], value)", "mine[own][name]", KIN),
+    Mutation("the-mixture-is-lost", 'private |= {"mixture": sent["kin"]} if self.of_kin else {}', "pass", KIN),
     Mutation(
-        "a-newcomer-has-the-mixture",
-        'others = {"mixture": sent["kin"]} if self.of_kin else {}',
-        'found |= {f"mixture/{key}": x for key, x in sent["kin"].items()} if self.of_kin else {}; others = {}',
-        KIN,
+        "judged-without-the-average", 'for name in ("model", "mix") if name in slot', 'for name in ("model",)', KIN
     ),
+    Mutation("no-expert-comes-back", "found, total = (prior + even) / 2,", "found, total = prior,", KIN),
     Mutation("kin-tunes-the-old-one", '{"tuned": carry["model"]}', '{"tuned": mine["tuned"]}', KIN),
     Mutation("kin-mixes-logarithms", ".logsumexp(0)", ".sum(0)", KIN),
     Mutation("experts-of-one-turn", "TURNS = 50", "TURNS = 1", KIN),

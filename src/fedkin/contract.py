@@ -47,6 +47,7 @@ class Gives:
     own_model: bool = False  # each client holds a model of its own between rounds
     models: tuple[str, ...] = ()  # further models beside "model" that it sends, and takes from every upload
     whole_model: bool = True  # False: only some layers are sent
+    remembered: int = 0  # models of each client that the server remembers
     start: bool = True  # False: a client makes the model it starts from out of several that it is sent
 
 

@@ -223,7 +223,7 @@ def sent_to_be_judged(method: Method, task: Task, engine: Engine, state: State, 
     if method.collaborate.gives.own_model:
         return Sent(ids[:0])
     current = engine.current(ids, method.train.shared) if method.needs.current else None
-    return method.collaborate.send(state.collaborate, task, ids, current)[0]
+    return method.collaborate.send_to_judge(state.collaborate, task, ids, current)
 
 
 # clients that are far away score their models themselves

@@ -135,13 +135,18 @@ class Collaborate(Part):
         return {}
 
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
-        """Make what these clients are sent. Called before training in every round, and whenever what clients would be
-        sent is to be scored.
+        """Make what these clients are sent. Called before training in every round, and by `send_to_judge`.
 
         ids: ascending. current: the models that these clients hold now, stacked, if `Needs.current`, else None.
         Returns what is sent, with `Sent.kin` where each client gets a mixture of its own, and the new slot.
         """
         raise TypeError(f"{type(self).__name__} does not say what is sent")
+
+    def send_to_judge(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> Sent:
+        """Make what `Train.personal_model` finds in `sent` when these clients, any of all, are scored. A part redefines
+        it where clients need less than to train, or where `send` depends on who else is sent something.
+        """
+        return self.send(slot, task, ids, current)[0]
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         """Take in the replies, each weighted by `kept` (k,). Called in every round in which somebody replied."""

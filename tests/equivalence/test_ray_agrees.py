@@ -19,7 +19,20 @@ from fedkin.parts import Train
 from fedkin.privacy import Guard, Privacy, protected
 from fedkin.train import APFL, SGD, TwoStreams
 
-NAMED = ("fedavg", "fedmcsa", "fedacs", "adafl", "pfedre", "scaffold", "ditto", "fedmix", "apfl", "perfedavg", "pooled")
+NAMED = (
+    "fedavg",
+    "fedmcsa",
+    "fedacs",
+    "adafl",
+    "pfedre",
+    "scaffold",
+    "ditto",
+    "fedmix",
+    "apfl",
+    "perfedavg",
+    "pooled",
+    "kin",
+)
 IDS = torch.tensor([0, 2, 3, 5, 8])
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-11, "equal_nan": True}
 

@@ -194,6 +194,7 @@ METHODS = {
     "ifca": short(fk.methods.ifca(), 3),
     "fedfomo": short(fk.methods.fedfomo(models=2), 3),
     "fedala": short(fk.methods.fedala(), 3),
+    "kin": short(fk.methods.kin(), 3),
 }
 
 

@@ -102,9 +102,9 @@ def mixtures(hand: Hand, weights: dict[int, dict[int, float]], held: dict[int, M
     return {i: net.combined(*((a, held[j]) for j, a in of.items())) for i, of in weights.items()}
 
 
-def weighed(right: list[list[float]], prior: list[float], strength: float) -> list[float]:
-    """Expectation and maximisation, fifty times."""
-    found = list(prior)
+def weighed(right: list[list[float]], prior: list[float], even: list[float], strength: float) -> list[float]:
+    """Expectation and maximisation, fifty times, from halfway between the prior and even weights."""
+    found = [(m + e) / 2 for m, e in zip(prior, even, strict=True)]
     for _ in range(50):
         taken = [strength * m for m in prior]
         for q in right:
@@ -132,6 +132,7 @@ def card(hand: Hand) -> Any:
     alone, tuned, kin = ([hand.first] * hand.n for _ in range(3))
     alone_without = [[hand.first] * hand.n for _ in range(crossed)]
     uploaded: dict[int, tuple[Model, list[Model]]] = {}
+    mixture: dict[int, Model] = {}
     names = [*part.networks, *["shares"] * len(part.added) * (2 if mixes else 1)]
     mixed = [("kin" if name == "mixture" else name) in part.experts for name in names]
     number, even = len(names), [one / sum(mixed) for one in mixed]
@@ -174,7 +175,7 @@ def card(hand: Hand) -> Any:
                         own, as_sent = [*own, v_without[f]], [*as_sent, u_without[f][i]]
                     p = experts(hand, own, as_sent, learnt, hand.x[row])
                     right.append([max(1e-6, of[hand.y[row]]) for of in p])
-            weights[i] = weighed(right, mean or even, part.strength)
+            weights[i] = weighed(right, mean or even, even, part.strength)
             ahead, clear = guarded(right, weights[i], part, lead)
             judging[i] = weights[i] if clear else [1.0] + [0.0] * (number - 1)
             leads.append(ahead)
@@ -187,12 +188,12 @@ def card(hand: Hand) -> Any:
         shadows = [net.average([up[i][1][f] for i in ids], sizes) for f in range(crossed)]
         mean, lead = [sum(weights[i][e] for i in ids) / len(ids) for e in range(number)], sum(leads) / len(leads)
         ever = set(uploaded) if mixes else {i for r in range(1, t + 1) for i in hand.selected(r)}
-        now = mixing(list(range(hand.n)))[0]
+        mixture |= u
 
-        def judged(i: int, x: list[float], ever: Any = ever, now: Any = now, w: Any = server, m: Any = mean) -> Any:
+        def judged(i: int, x: list[float], ever: Any = ever, w: Any = server, m: Any = mean, u: Any = mixture) -> Any:
             own, as_sent = [alone[i], tuned[i]], [w]
             if mixes:
-                own, as_sent = [*own, kin[i]], [w, now[i]]
+                own, as_sent = [*own, kin[i]], [w, u.get(i, w)]
             if i not in ever:
                 own, as_sent = [w] * len(own), [w] * len(as_sent)
             pi = judging[i] if i in ever else m
@@ -280,10 +281,21 @@ def test_the_weights_find_the_expert_that_is_right() -> None:
 
     prior = torch.full((3,), 1 / 3, dtype=torch.float64)
     right = torch.tensor([[0.9, 0.1, 0.5]] * 200, dtype=torch.float64)
-    found = expected(right, torch.ones(200, dtype=torch.float64), prior, 1.0)
+    found = expected(right, torch.ones(200, dtype=torch.float64), prior, prior, 1.0)
     assert found[0] > 0.95
-    torch.testing.assert_close(expected(right, torch.zeros(200, dtype=torch.float64), prior, 1.0), prior)
+    torch.testing.assert_close(expected(right, torch.zeros(200, dtype=torch.float64), prior, prior, 1.0), prior)
     assert float(found.sum()) == pytest.approx(1.0)
+
+
+def test_an_expert_that_nobody_trusted_can_come_back() -> None:
+    from fedkin.train.experts import expected
+
+    prior = torch.tensor([1e-16, 1.0 - 1e-16, 0.0], dtype=torch.float64)
+    even = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64)
+    right = torch.tensor([[0.99, 0.6, 1.0]] * 100, dtype=torch.float64)
+    found = expected(right, torch.ones(100, dtype=torch.float64), prior, even, 10.0)
+    assert found[0] > 0.7
+    assert found[2] == 0
 
 
 def test_without_a_sample_and_a_prior_nothing_changes() -> None:
@@ -291,7 +303,7 @@ def test_without_a_sample_and_a_prior_nothing_changes() -> None:
 
     prior = torch.tensor([0.2, 0.0, 0.8], dtype=torch.float64)
     right = torch.full((4, 3), 0.5, dtype=torch.float64)
-    torch.testing.assert_close(expected(right, torch.zeros(4, dtype=torch.float64), prior, 0.0), prior)
+    torch.testing.assert_close(expected(right, torch.zeros(4, dtype=torch.float64), prior, prior, 0.0), prior)
 
 
 def test_what_the_clients_found_is_made_shares_again() -> None:
@@ -317,7 +329,7 @@ def test_an_expert_that_is_left_out_has_no_weight(left_out: str) -> None:
     prior = part.even(torch.zeros((), dtype=torch.float64))
     right = torch.rand(50, part.number, dtype=torch.float64)
     out = [name == left_out for name in ("alone", "tuned", "common", "shares", "shares", "shares")]
-    found = expected(right, torch.ones(50, dtype=torch.float64), prior, part.strength)
+    found = expected(right, torch.ones(50, dtype=torch.float64), prior, prior, part.strength)
     assert ((found == 0) == torch.tensor(out)).all()
     assert float(found.sum()) == pytest.approx(1.0)
 

@@ -76,7 +76,10 @@ def test_every_protected_method_plays(begin: Any, name: str) -> None:
     few = replace(small, select=Uniform(count=4)) if isinstance(method.select, Uniform) else small
     run = begin(few, guard=Guard(PRIVACY, b"3"))
     for _ in range(2):
-        assert run.round().reply is not None or not few.collaborate.gives.replies
+        log = run.round()
+        assert log.reply is not None
+        assert len(log.reply.ids) == (len(log.selected) if few.collaborate.gives.replies else 0)
+        assert not log.reply.broken
 
 
 def test_losses_may_be_allowed() -> None:

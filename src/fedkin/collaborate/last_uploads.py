@@ -28,7 +28,7 @@ class LastUploads(Collaborate):
 
     @property
     def gives(self) -> Gives:
-        return self.base.gives
+        return replace(self.base.gives, remembered=1 + self.base.gives.remembered)
 
     def init(self, task: Task) -> Slot:
         return {"base": self.base.init(task), "uploaded": tree.repeated(task.model, task.n)}

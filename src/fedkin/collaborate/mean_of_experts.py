@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from fedkin.collaborate.classifiers import ClassifierSimilarity
 from fedkin.collaborate.graph import CollaborationGraph
 from fedkin.collaborate.mean import Mean
-from fedkin.collaborate.mixing import Mixing, blended, components, spread
+from fedkin.collaborate.mixing import Mixing, blended, components
+from fedkin.collaborate.similarity_threshold import joined
 from fedkin.contract import Gives, Needs
 from fedkin.core import tree
 from fedkin.core.tree import Model
+from fedkin.errors import require
 from fedkin.fields import Count
 from fedkin.messages import Reply, Sent, Slot, Task
 
@@ -45,19 +48,23 @@ class MeanOfExperts(Mean):
 
     @property
     def gives(self) -> Gives:
-        return replace(super().gives, models=(*self.shadows, *self.of_kin, "mix"))
+        return replace(super().gives, models=(*self.shadows, *self.of_kin, "mix"), remembered=len(self.of_kin))
 
     @property
     def needs(self) -> Needs:
         return super().needs if self.kin is None else replace(self.kin.needs, current=False)
 
+    def check(self) -> None:
+        common = isinstance(self.kin, ClassifierSimilarity)
+        require(not common, "ClassifierSimilarity begins with a common model, so it cannot be collaborate.kin.")
+
     def init(self, task: Task) -> Slot:
         slot = super().init(task) | dict.fromkeys(self.shadows, task.model)
         if self.kin is None:
             return slot
-        uploaded = dict.fromkeys(self.of_kin, tree.repeated(task.model, task.n))
-        seen = torch.zeros(task.n, dtype=torch.bool)
-        return slot | {"uploaded": uploaded, "seen": seen, "who": self.kin.init(task)}
+        nobody = tree.mapped(lambda value: value.new_zeros(0, *value.shape), task.model)
+        seen = torch.zeros(0, dtype=torch.int64)
+        return slot | {"uploaded": dict.fromkeys(self.of_kin, nobody), "seen": seen, "who": self.kin.init(task)}
 
     def send(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> tuple[Sent, Slot]:
         shared = {name: value for name, value in slot.items() if name not in SERVERS}
@@ -66,49 +73,52 @@ class MeanOfExperts(Mean):
         sent, who = self.kin.send(slot["who"], task, ids, self.held(slot, "kin", ids))
         assert sent.kin is not None
         learned, own = sent.kin.whole(), {"kin": sent.own["model"]}
+        device = next(iter(task.model.values())).device
+        weights = {name: value.to(device) for name, value in learned.weights.items()}
         for name in self.of_kin[1:]:
             sources = self.held(slot, name, learned.sources)
-            own[name] = blended(learned.weights, sources, components(sources, self.kin.granular()))
+            own[name] = blended(weights, sources, components(sources, self.kin.granular()))
         return replace(sent, shared=shared, own=own), slot | {"who": who}
+
+    def send_to_judge(self, slot: Slot, task: Task, ids: Tensor, current: Model | None) -> Sent:
+        """The common model and what the clients found on average; all else is each client's own."""
+        return Sent(ids, shared={name: slot[name] for name in ("model", "mix") if name in slot})
 
     def held(self, slot: Slot, name: str, ids: Tensor) -> Model:
         """The models of these clients by the name of a model of the expert 'kin', as they uploaded them last."""
         common = slot["model" if name == "kin" else name.removeprefix("kin ")]
-        seen = slot["seen"][ids]
-        return tree.mapped(
-            lambda value, start: torch.where(spread(seen, value).to(value.device), value, start),
-            tree.rows(slot["uploaded"][name], ids),
-            common,
-        )
+        there = torch.isin(ids, slot["seen"]).nonzero()[:, 0]
+        at = torch.searchsorted(slot["seen"], ids[there])
+
+        def rows(value: Tensor, stack: Tensor) -> Tensor:
+            found = value.expand(len(ids), *value.shape).clone()
+            return found.index_copy_(0, there.to(value.device), stack[at.to(value.device)])
+
+        return tree.mapped(rows, common, slot["uploaded"][name])
 
     def receive(self, slot: Slot, task: Task, sent: Sent, reply: Reply, kept: Tensor) -> Slot:
         if self.kin is not None:
-            seen = slot["seen"].index_fill(0, reply.ids, True)
-            slot = slot | {"uploaded": self.remembered(slot["uploaded"], reply), "seen": seen}
-            of_kin = replace(reply, upload={"model": reply.upload["kin"]})
-            slot = slot | {"who": self.kin.receive(slot["who"], task, sent, of_kin, kept)}
+            mixed = Sent(sent.ids, own={"model": sent.own["kin"]}, kin=sent.kin)
+            trained = Reply(reply.ids, {"model": reply.upload["kin"]}, reply.report)
+            who = self.kin.receive(slot["who"], task, mixed, trained, kept)
+            uploaded = {
+                name: joined(slot["seen"], slot["uploaded"][name], reply.ids, reply.upload[name])[1]
+                for name in self.of_kin
+            }
+            seen = torch.cat([slot["seen"], reply.ids]).unique()
+            slot = slot | {"who": who, "uploaded": uploaded, "seen": seen}
         weight = kept * reply.report["size"] if self.weights == "size" else kept
         if not weight.sum() > 0:
             return slot
         shadows = {name: reply.mean(name, weight) for name in self.shadows}
         return super().receive(slot, task, sent, reply, kept) | shadows | {"mix": reply.mean("mix", kept)}
 
-    def remembered(self, uploaded: dict[str, Model], reply: Reply) -> dict[str, Model]:
-        """The last models of the expert 'kin' and of its shadows of all clients, with those of these replies."""
-
-        def later(name: str) -> Model:
-            new = reply.upload[name]
-            return {
-                key: torch.index_copy(old, 0, reply.ids.to(old.device), new[key]) for key, old in uploaded[name].items()
-            }
-
-        return {name: later(name) for name in self.of_kin}
-
     def log(self, slot: Slot) -> dict[str, float]:
-        """How much clients trust their own model on average, and by how much the mixtures are better than it."""
+        """How much clients trust their own model on average, before the guard, and the lead of the mixtures over it."""
         if "mix" not in slot:
             return {}
         return {"weight_alone": float(slot["mix"]["weights"][0]), "lead": float(slot["mix"]["lead"])}
 
     def cautions(self, task: Task, share: float) -> list[str]:
-        return [] if self.kin is None else self.kin.cautions(task, share)
+        said = [] if self.kin is None else self.kin.cautions(task, share)
+        return [sentence.replace("collaborate.", "collaborate.kin.") for sentence in said]

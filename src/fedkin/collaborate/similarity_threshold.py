@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fedkin.collaborate.mixing import Mixing, Weights, normalised
+from fedkin.contract import Gives
 from fedkin.core import tree
 from fedkin.core.geometry import Pairs, quantile
 from fedkin.core.tree import Model
@@ -51,6 +52,10 @@ class SimilarityThreshold(Mixing):
     alpha_gamma: NonNegative = 0.0  # alpha of round k is divided by 1 + alpha_gamma (k - 1)
     sketch: Count | None = None  # compare models by so many numbers, a random projection; null: exactly
     neighbours: Count | None = None  # mix only so many sources, those with the largest weights, itself one; null: all
+
+    @property
+    def gives(self) -> Gives:
+        return replace(super().gives, remembered=int(self.pool == "all"))
 
     def similarities(self, stacked: Model, kept: Tensor, sizes: Tensor | None, origin: Model | None) -> Weights:
         require(self.similarity == "model" or origin is not None, "Comparing updates needs the model they start from.")

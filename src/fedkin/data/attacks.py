@@ -6,6 +6,7 @@ Their samples stay clean, and so do the models that they keep to themselves. An 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
@@ -16,8 +17,8 @@ from fedkin.messages import Reply, Sent
 
 @dataclass(frozen=True)
 class Attack:
-    """How irrelevant clients change their updates. An update is the change of the model that was sent, and whatever
-    else is uploaded (SCAFFOLD's change of a control variate) by itself.
+    """How irrelevant clients change their updates. An update is how far each upload is from what was sent by its name;
+    what was not sent, or is a change already (`changes`: SCAFFOLD's of a control variate), is changed by itself.
 
     scale: `strength` times the update. sign: minus the update, and `strength` has no meaning. alie ("a little is
     enough", Baruch et al. 2019): all attackers upload mean - strength * deviation of the updates of the round's other
@@ -29,18 +30,15 @@ class Attack:
     who: Tensor  # (n,) bool
     strength: float = 1.0
 
-    def passed(self, reply: Reply, sent: Sent) -> Reply:
+    def passed(self, reply: Reply, sent: Sent, changes: Collection[str] = ()) -> Reply:
         """Return the reply with the uploads of attackers changed. Non-finite uploads of others teach them nothing."""
         bad = self.who[reply.ids]
         good = ~bad & reply.finite() if bad.any() else bad
         if not bad.any() or (self.kind == "alie" and not good.any()):
             return reply
-        before = sent.to(reply.ids).get("model", {})
+        before = {name: model for name, model in sent.to(reply.ids).items() if name not in changes}
         upload = {
-            name: {
-                key: self.changed(value, before.get(key) if name == "model" else None, bad, good)
-                for key, value in model.items()
-            }
+            name: {key: self.changed(value, before.get(name, {}).get(key), bad, good) for key, value in model.items()}
             for name, model in reply.upload.items()
         }
         return Reply(reply.ids, upload, reply.report, reply.broken)

@@ -229,7 +229,11 @@ class Batching:
     def held_places(self, part: Train, ids: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """Return where the samples stand that a part holds out, at most so many of each client, and how many."""
         folds = self.folded(part)
-        mine = [folds.held(part.held, *self.starts[i : i + 2])[:most] for i in ids.tolist()]
+        mine = [folds.held(part.held, *self.starts[i : i + 2]) for i in ids.tolist()]
+        for row, (i, some) in enumerate(zip(ids.tolist(), mine, strict=True)):
+            if len(some) > most:  # a random choice, since a client's samples may lie sorted by class
+                draw = rng.uniform(rng.keys(self.seed, "held", 0, self.numbers[i : i + 1]), 0, len(some))[0]
+                mine[row] = some[np.sort(np.argsort(draw)[:most])]
         places = torch.nn.utils.rnn.pad_sequence([torch.from_numpy(some) for some in mine], batch_first=True)
         return places, torch.tensor([len(some) for some in mine])[:, None]  # (m, width), (m, 1)
 

@@ -129,7 +129,7 @@ class Simulation:
             trained += in_training
         reply = replace(replies.whole(), broken=tuple(sorted(broken)))
         attack = self.federation.attack if keep else None  # else nothing is uploaded
-        return reply if attack is None else attack.passed(reply, sent)
+        return reply if attack is None else attack.passed(reply, sent, part.changes)
 
     def kept(self, ids: Tensor, after: Message) -> list[int]:
         """Let clients keep what is finite, and return the others."""

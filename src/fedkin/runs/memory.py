@@ -87,6 +87,7 @@ def needed(method: Method, size: Size) -> dict[str, int]:
         "round": (down + up) * size.model,
         "training": trained * (steps * size.model + 2 * size.activations) + cores,
         "steps": trained * size.planned,
+        "server": gives.remembered * size.n * size.model,
         "scoring": after * size.model,
         "data": size.copied + PROGRAM,
     }
@@ -97,6 +98,7 @@ ADVICE = {
     "round": "fewer clients a round (--set select.count=10) or fewer --clients",
     "training": "a smaller --chunk",
     "steps": "fewer steps or epochs (--set train.steps=10)",
+    "server": "fewer --clients",
     "scoring": "fewer clients that are scored (--score-clients 100)",
     "data": "fewer --samples",
 }

@@ -30,7 +30,7 @@ class Experts(SGD):
     alone   a private model that never sees the others,
     tuned   the common model after the client's last local pass,
     kin     a model that starts every round at a mixture of the models of the client's kin: after the client's last
-            local pass, and that mixture as it is,
+            local pass, and that mixture as it was sent then,
     common  the common model as it is,
     shares  softmax(log p_common + log (n_iy + a / C)), once for each a in `added`; with kin also of the mixture.
 
@@ -112,7 +112,12 @@ class Experts(SGD):
     def slots(self, model: Model, own: bool) -> Message:
         like = next(iter(model.values()))
         mix = {"weights": self.even(like), "trained": like.new_zeros(())}
-        private = ("alone", "tuned", *self.of_kin[:1], *(f"alone {name}" for name in self.shadows))
+        private = (
+            "alone",
+            "tuned",
+            *(("kin", "mixture") if self.of_kin else ()),
+            *(f"alone {name}" for name in self.shadows),
+        )
         return {"mix": mix} | dict.fromkeys(private, model)
 
     def descents(self) -> tuple[Descent, ...]:
@@ -147,7 +152,7 @@ class Experts(SGD):
         right = right.T.clamp(min=LEAST)
         even = self.even(right)
         before = sent.get("mix", {"weights": even, "lead": even.new_zeros(())})  # what the clients found on average
-        weights = expected(right, batch["weight"], proper(before["weights"], even), self.strength)
+        weights = expected(right, batch["weight"], proper(before["weights"], even), even, self.strength)
         lead, clear = self.compared(right, weights, batch["weight"], before["lead"])
         return carry | {"mix": {"weights": weights, "lead": lead, "clear": clear}}
 
@@ -161,11 +166,13 @@ class Experts(SGD):
         return lead, clear
 
     def end(self, carry: Message, sent: Message | None, mine: Message, work: Work) -> tuple[Message, Message]:
+        assert sent is not None
         mix = carry["mix"]
         alone = torch.zeros_like(mix["weights"])
         alone[..., 0] = 1.0
         private = {name: carry[name] for name in mine if name in carry} | {"tuned": carry["model"]}
         trained = torch.ones_like(mine["mix"]["trained"])
+        private |= {"mixture": sent["kin"]} if self.of_kin else {}
         private["mix"] = {"weights": torch.where(mix["clear"] > 0, mix["weights"], alone), "trained": trained}
         upload = {name: carry[name] for name in ("model", *self.shadows, *self.of_kin)}
         return private, upload | {"mix": {name: mix[name] for name in ("weights", "lead")}}
@@ -179,12 +186,11 @@ class Experts(SGD):
         average = proper(sent["mix"]["weights"], self.even(average)) if "mix" in sent else average
         found = {"weights": torch.where(trained, mine["mix"]["weights"], average)}
         found["log shares"] = log_shares(batch["counts"].sum(0), self.added)
-        others = {"mixture": sent["kin"]} if self.of_kin else {}
-        others |= {own: mine[own] for own in self.networks if own in mine}
         for name, value in sent["model"].items():
             found[f"common/{name}"] = value
-            for other, model in others.items():
-                found[f"{other}/{name}"] = torch.where(trained, model[name], value)
+            for own in self.networks:
+                if own != "common":
+                    found[f"{own}/{name}"] = torch.where(trained, mine[own][name], value)
         return found
 
     def predicted(self, personal: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
@@ -210,13 +216,14 @@ def proper(weights: Tensor, even: Tensor) -> Tensor:
     return torch.where(total > 0, positive / total.clamp(min=1e-12), even)
 
 
-def expected(right: Tensor, weight: Tensor, prior: Tensor, strength: float) -> Tensor:
+def expected(right: Tensor, weight: Tensor, prior: Tensor, even: Tensor, strength: float) -> Tensor:
     """The weights of experts by expectation and maximisation, with a Dirichlet prior whose mean is `prior`.
 
-    right: (h, E) the probability that each expert gives the right label. weight: (h,) how far each sample counts.
+    right: (h, E) the probability that each expert gives the right label. weight: (h,) how far each sample counts. It
+    begins halfway to `even`, since an expert that the clients gave next to nothing could not come back in 50 turns.
     Without any sample, or anything that they are drawn to, the weights are those of the prior.
     """
-    found, total = prior, weight.sum() + strength
+    found, total = (prior + even) / 2, weight.sum() + strength
     for _ in range(TURNS):
         share = found * right  # (h, E)
         share = share / share.sum(1, keepdim=True).clamp(min=1e-30)

@@ -197,7 +197,7 @@ class Ray:
         lost = tuple(sorted(broken))
         reply = Apart(parts, lost, self.actors) if parts else Reply(ids[:0], {}, {}, lost)
         attack = self.federation.attack if keep else None  # actors have none: no actor knows what all clients upload
-        return reply if attack is None else attack.passed(reply, sent)
+        return reply if attack is None else attack.passed(reply, sent, part.changes)
 
     def train_together(
         self,
