@@ -142,7 +142,7 @@ def score_models(
             for suffix, split in splits.items():
                 score = engine.score(tree.repeated(common, len(ids)), ids, split)
                 parts.setdefault(f"global{suffix}", []).append(score)
-    for ids in blocks(task, sample) if "post" in kinds else ():
+    for ids in blocks(task, sample, method.train.personal_size) if "post" in kinds else ():
         models = personal_models(method, task, engine, state, ids)
         for suffix, split in splits.items():
             parts.setdefault(f"post{suffix}", []).append(engine.score(models, ids, split, method.train))
@@ -175,7 +175,8 @@ def predictions(
         def models(ids: Tensor) -> Model:
             return personal_models(method, task, engine, state, ids) if personal is None else tree.rows(personal, ids)
 
-        parts = [engine.outputs(models(ids), ids, "test", method.train) for ids in blocks(task, sample)]
+        some = blocks(task, sample, method.train.personal_size)
+        parts = [engine.outputs(models(ids), ids, "test", method.train) for ids in some]
         found["post"] = torch.cat(parts)
     common = method.collaborate.model(state.collaborate)
     if common is not None and "global" in kinds:
@@ -187,10 +188,11 @@ def predictions(
     return found
 
 
-def blocks(task: Task, ids: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Return these clients, or all, in blocks, whose personal models are held at once."""
+def blocks(task: Task, ids: Tensor | None = None, size: int = 1) -> tuple[Tensor, ...]:
+    """Return these clients, or all, in blocks, whose personal models are held at once; each is as large as so many
+    models (`Train.personal_size`)."""
     ids = torch.arange(task.n) if ids is None else ids
-    found: tuple[Tensor, ...] = ids.split(max(1, min(BLOCK, HELD // tree.size([task.model])[1])))
+    found: tuple[Tensor, ...] = ids.split(max(1, min(BLOCK, HELD // (size * tree.size([task.model])[1]))))
     return found
 
 

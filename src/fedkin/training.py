@@ -145,6 +145,11 @@ class Train(Part):
         return redefines(self, Train.personal_model)
 
     @property
+    def personal_size(self) -> int:
+        """How many models the model by which a client is scored is as large as."""
+        return 1
+
+    @property
     def personal_is_local(self) -> bool:
         """Whether the model by which a client is scored never sees the others, so that it is that of training alone. A
         method with such a part is judged by its common model."""

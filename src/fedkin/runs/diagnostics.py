@@ -140,7 +140,7 @@ def personal_training_score(method: Method, task: Task, engine: Engine, state: S
     """Score these clients' personal models on their training samples."""
     parts = [
         engine.score(personal_models(method, task, engine, state, some), some, "train", method.train)
-        for some in blocks(task, ids)
+        for some in blocks(task, ids, method.train.personal_size)
     ]
     return joined(parts, task.n)
 

@@ -58,7 +58,7 @@ class Ending:
 
     def personal(self) -> Iterator[Model]:
         """Yield the models by which clients are judged, stacked, in blocks of clients."""
-        for ids in blocks(self.task):
+        for ids in blocks(self.task, size=self.method.train.personal_size):
             yield personal_models(self.method, self.task, self.engine, self.state, ids)
 
     def pieces(self) -> Iterator[dict[str, Tensor]]:

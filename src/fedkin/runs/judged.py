@@ -113,7 +113,8 @@ def again(run: Run, client: int, module: nn.Module | None = None) -> Model:
     found = load_checkpoint(run.files, list(setup.task.model))
     if found is None or found.state.round != run.reached:
         raise BadInput(f"{where} has no checkpoint of its last round, so its fine-tuned models cannot be made again.")
-    ids = next(some for some in blocks(setup.task) if client in some)  # the block that was scored, to the last digit
+    scored = blocks(setup.task, size=method.train.personal_size)
+    ids = next(some for some in scored if client in some)  # the block that was scored, to the last digit
     with engine_of(experiment, federation, setup) as engine:
         engine.prepare(method.train)
         engine.restore(found.private)

@@ -73,13 +73,14 @@ def needed(method: Method, size: Size) -> dict[str, int]:
     """
     gives, train = method.collaborate.gives, method.train
     further = len(gives.models)
-    down = (gives.own_model + method.needs.current) * size.reached if gives.replies else 0
+    down = (gives.own_model + method.needs.current + gives.remembered) * size.reached if gives.replies else 0
     up = (1 + further) * size.m if gives.replies else 0
     one = TRAINED + 2 * further if method.finetunes else MADE if train.has_personal_model else READ - gives.own_model
-    scored = one * min(size.scored, BLOCK, max(1, HELD // max(1, size.model)))
-    stored = 0 if method.finetunes or size.n * size.model > WHOLE else 2 * size.n
+    of = train.personal_size
+    scored = one * of * min(size.scored, BLOCK, max(1, HELD // max(1, of * size.model)))
+    stored = 0 if method.finetunes or size.n * size.model > WHOLE else 2 * of * size.n
     after = max(scored, method.keep.copies * size.m, stored - down - up)
-    steps = DECLARED if train.steps_by_descent else LIFTED
+    steps = max(DECLARED, 2 * len(train.descents())) if train.steps_by_descent else LIFTED
     cores = (size.threads - 1) * min(ON_THEIR_WAY, size.trained * (size.model + size.slots))
     trained = min(size.chunk, size.trained)
     return {

@@ -94,6 +94,10 @@ class APFL(SGD):
         }
         return private, {"model": carry["model"]}
 
+    @property
+    def personal_size(self) -> int:
+        return 2 if self.mix == "output" else 1
+
     def personal_model(self, sent: Message | None, mine: Message, batch: Batch, f: Objective) -> Model:
         """alpha v + (1 - alpha) w, with w as it was after training. A client that never trained takes the common model
         of now as w. With `mix="output"` it is both networks and alpha, as one model."""

@@ -93,6 +93,10 @@ class Experts(SGD):
         return ("alone", "tuned", "kin", "common", "mixture") if self.of_kin else ("alone", "tuned", "common")
 
     @property
+    def personal_size(self) -> int:
+        return len(self.networks)
+
+    @property
     def received(self) -> int:
         """How many networks are used as they were sent. These are also mixed with the client's label shares."""
         return 2 if self.of_kin else 1
