@@ -49,6 +49,19 @@ def test_scaled_updates_by_hand() -> None:
     assert uploaded("scale", -10.0) == [[-9.0, 4.0], [1.0, -46.0], [-20.0, -40.0], [-10.0, -90.0]]
 
 
+def test_every_model_is_attacked_as_far_as_it_moved() -> None:
+    """A shadow is no change: minus its update is near what was sent, not minus the whole model."""
+    ids = torch.tensor([0, 1])
+    upload = {name: {"w": tensor([[5.1], [5.1]])} for name in ("model", "without 1", "control")}
+    sent = Sent(ids, {name: {"w": tensor([5.0])} for name in upload})
+    found = Attack("sign", WHO, 1.0).passed(Reply(ids, upload, {}), sent, ("control",)).upload
+    assert {name: [round(x, 6) for [x] in model["w"].tolist()] for name, model in found.items()} == {
+        "model": [5.1, 4.9],
+        "without 1": [5.1, 4.9],
+        "control": [5.1, -5.1],
+    }
+
+
 def test_reversed_updates_by_hand() -> None:
     assert uploaded("sign", 7.0) == [[0.0, 4.0], [1.0, -1.0], [-2.0, -4.0], [-1.0, -9.0]]
 

@@ -178,6 +178,8 @@ def test_a_run_that_would_hardly_fit_says_what_to_change(monkeypatch: pytest.Mon
     chunked = memory.needed(fk.methods.fedavg(), replace(size, chunk=50, m=1, reached=1, trained=50, scored=1))
     monkeypatch.setattr(memory, "free", lambda: sum(chunked.values()) - 1)
     assert "a smaller --chunk" in memory.advice("fedavg", chunked)[0]
+    kin = memory.needed(fk.methods.kin(), replace(size, n=1000))
+    assert kin["server"] == 4 * 1000 * 37 * MB, "what the server remembers of every client"
     scored = memory.needed(fk.methods.fedavg(), replace(size, chunk=1, m=1, reached=1, trained=1, scored=29))
     monkeypatch.setattr(memory, "free", lambda: sum(scored.values()) - 1)
     assert "--score-clients" in memory.advice("fedavg", scored)[0]

@@ -12,7 +12,7 @@ from hand_network import CLASSES, ROUNDS, SEED, Model, Sample
 from transcribed import Hand, farthest
 
 from fedkin import evaluate
-from fedkin.collaborate import ComponentAttention, Mean, MeanOfExperts
+from fedkin.collaborate import ClassifierSimilarity, ComponentAttention, Mean, MeanOfExperts
 from fedkin.engines import Plain, Stacked
 from fedkin.errors import BadInput
 from fedkin.keep import Everyone
@@ -243,6 +243,10 @@ def test_rounds(federation: Any, engine: Any, method: Method) -> None:
         models = evaluate.personal_models(method, hand.task, played, state, everyone)
         found = played.outputs(models, everyone, "test", method.train)
         torch.testing.assert_close(found, torch.tensor([z for each in says for z in each]), rtol=1e-5, atol=1e-6)
+        for client in (0, 4):  # who is judged by itself, as when its model is exported, has the same model
+            alone = evaluate.personal_models(method, hand.task, played, state, torch.tensor([client]))
+            for key, value in models.items():
+                torch.testing.assert_close(alone[key][0], value[client])
 
 
 @pytest.mark.parametrize("engine", [Plain, Stacked])
@@ -306,6 +310,11 @@ def test_without_a_sample_and_a_prior_nothing_changes() -> None:
     torch.testing.assert_close(expected(right, torch.zeros(4, dtype=torch.float64), prior, prior, 0.0), prior)
 
 
+def test_parts_that_begin_with_a_common_model_are_nobodys_kin() -> None:
+    with pytest.raises(BadInput, match="begins with a common model"):
+        MeanOfExperts(kin=ClassifierSimilarity())
+
+
 def test_what_the_clients_found_is_made_shares_again() -> None:
     """Noise, or a client that lies, can make a mean of weights negative, infinite or larger than one."""
     from fedkin.train.experts import proper
@@ -332,6 +341,19 @@ def test_an_expert_that_is_left_out_has_no_weight(left_out: str) -> None:
     found = expected(right, torch.ones(50, dtype=torch.float64), prior, prior, part.strength)
     assert ((found == 0) == torch.tensor(out)).all()
     assert float(found.sum()) == pytest.approx(1.0)
+
+
+def test_of_many_held_out_samples_a_random_choice_is_looked_at(federate: Any) -> None:
+    """The classic mistake: the first ones, where a client's samples lie sorted by class."""
+    played = Stacked(federate((1000, 30)), torch.nn.Linear(5, 3), Experts(**SMALL), SEED)
+    batching = played.batching
+    places, count = batching.held_places(Experts(**SMALL), torch.tensor([0, 1]), 256)
+    assert count[:, 0].tolist() == [256, 30]
+    assert len(set(places[0].tolist())) == 256
+    assert 350 < float(places[0].double().mean()) < 650
+    assert torch.equal(places, batching.held_places(Experts(**SMALL), torch.tensor([0, 1]), 256)[0])
+    assert places[1, :30].tolist() == list(range(1000, 1030))
+    played.close()
 
 
 @pytest.mark.parametrize("experts", [(), ("alone", "alone"), ("else",)])
