@@ -18,7 +18,7 @@ from fedkin.train.sgd import SGD
 
 @dataclass(frozen=True)
 class Blending(SGD):
-    """The client starts at theta_i + A_i * (theta - theta_i) in the last layers, and at the common model theta in others.
+    """A client starts at theta_i + A_i * (theta - theta_i) in the last layers, and at the common model theta in others.
 
     theta_i is the model that the client trained last. A_i has a weight for each number of these layers, ones at first.
     Before each round the client takes `passes` passes over some of its training samples, in mini-batches:
