@@ -204,7 +204,10 @@ def of_kin(tables: dict[str, Table]) -> str:
 
 
 def ablated(table: Table) -> Table:
-    return complete(table, ["kin", *ABLATIONS])
+    """kin and its ablations, on the data seeds on which all of them were played."""
+    names = [name for name in ("kin", *ABLATIONS) if name in table] if "kin" in table else []
+    seeds = set.intersection(*(set(table[name]) for name in names)) if names else set()
+    return {name: {seed: table[name][seed] for seed in sorted(seeds)} for name in names} if seeds else {}
 
 
 def difference(found: dict[str, Any] | None, table: Table) -> str:
