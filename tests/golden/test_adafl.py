@@ -209,6 +209,7 @@ BASES = [
     if name not in ("adafl", "attn", "dyn_fedavg", "pooled")
     and made().collaborate.gives.replies
     and made().collaborate.gives.start
+    and not made().train.at_hand
 ]
 
 
