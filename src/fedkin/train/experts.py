@@ -19,6 +19,7 @@ from fedkin.train.sgd import SGD
 from fedkin.training import Descent
 
 Expert = Literal["alone", "tuned", "kin", "common", "shares"]
+EVERY: tuple[Expert, ...] = ("alone", "tuned", "kin", "common", "shares")
 LEAST = 1e-6  # the probability that an expert gives any class, at least: one bold mistake is to be no verdict
 TURNS = 50  # of expectation and maximisation
 
@@ -52,13 +53,7 @@ class Experts(SGD):
     strength: NonNegative = 10.0  # how many held-out samples the average weights of the clients are worth
     added: tuple[Positive, ...] = (1.0, 10.0, 50.0)  # samples, spread over all classes, that are added to label shares
     guard: NonNegative | None = 0.0  # standard errors by which the mixture must be better than alone; None: no guard
-    experts: tuple[Expert, ...] = (
-        "alone",
-        "tuned",
-        "kin",
-        "common",
-        "shares",
-    )  # which of them are mixed, for ablations
+    experts: tuple[Expert, ...] = EVERY  # which of them are mixed, for ablations
     counts = True
 
     def check(self) -> None:
@@ -93,6 +88,11 @@ class Experts(SGD):
         return ("alone", "tuned", "kin", "common", "mixture") if self.of_kin else ("alone", "tuned", "common")
 
     @property
+    def own(self) -> tuple[str, ...]:
+        """The networks that a client keeps to itself."""
+        return tuple(name for name in self.networks if name != "common")
+
+    @property
     def personal_size(self) -> int:
         return len(self.networks)
 
@@ -116,12 +116,7 @@ class Experts(SGD):
     def slots(self, model: Model, own: bool) -> Message:
         like = next(iter(model.values()))
         mix = {"weights": self.even(like), "trained": like.new_zeros(())}
-        private = (
-            "alone",
-            "tuned",
-            *(("kin", "mixture") if self.of_kin else ()),
-            *(f"alone {name}" for name in self.shadows),
-        )
+        private = [*self.own, *(f"alone {name}" for name in self.shadows)]
         return {"mix": mix} | dict.fromkeys(private, model)
 
     def descents(self) -> tuple[Descent, ...]:
@@ -192,9 +187,8 @@ class Experts(SGD):
         found["log shares"] = log_shares(batch["counts"].sum(0), self.added)
         for name, value in sent["model"].items():
             found[f"common/{name}"] = value
-            for own in self.networks:
-                if own != "common":
-                    found[f"{own}/{name}"] = torch.where(trained, mine[own][name], value)
+            for own in self.own:
+                found[f"{own}/{name}"] = torch.where(trained, mine[own][name], value)
         return found
 
     def predicted(self, personal: Model, batch: Batch, logits: Callable[[Model, Batch], Tensor]) -> Tensor:
